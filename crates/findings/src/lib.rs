@@ -1,0 +1,14 @@
+//! Findings and what they are drawn from.
+//!
+//! A [`Finding`] is a diagnosed statement with cause and remedy. Every command that diagnoses
+//! (bench, lint, explain, preflight) produces the same type from the one catalogue in [`rules`].
+//! Nothing in this crate does I/O: rules are functions from data to findings, text is rendered late.
+
+pub mod evidence;
+pub mod finding;
+pub mod rule;
+pub mod rules;
+
+pub use evidence::Evidence;
+pub use finding::{Confidence, Exhibit, Finding, Severity};
+pub use rule::Rule;

@@ -1,0 +1,25 @@
+//! A rule: the catalogue entry, its documentation, and how it looks at each kind of input.
+
+use crate::evidence::Evidence;
+use crate::finding::{Finding, Severity};
+
+/// One entry of the catalogue. One rule is one file under `rules/`, named like its id.
+///
+/// A rule may look at several kinds of input; a hook that is `None` has nothing to say there.
+pub struct Rule {
+    /// Slug, kebab-case, equal to the file name with `-` for `_`.
+    pub id: &'static str,
+    /// The severity it usually reports at.
+    pub severity: Severity,
+    /// One line for lists, lower case, no full stop.
+    pub summary: &'static str,
+    /// Looks at a finished trial.
+    pub trial: Option<fn(&Evidence, &mut Vec<Finding>)>,
+}
+
+impl Rule {
+    /// An entry without any hook; rules fill in what they have with `..Rule::new(…)`.
+    pub const fn new(id: &'static str, severity: Severity, summary: &'static str) -> Self {
+        Self { id, severity, summary, trial: None }
+    }
+}

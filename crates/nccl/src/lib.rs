@@ -1,0 +1,13 @@
+//! What NCCL is, as data and pure functions: collectives and how nccl-tests measures them, data
+//! types, reduction operations, settings by version, grammars, log lines and the bandwidth model.
+//!
+//! Nothing in this crate reads a file, a socket or the environment.
+
+pub mod collective;
+pub mod datatype;
+pub mod redop;
+pub mod size;
+
+pub use collective::Collective;
+pub use datatype::DataType;
+pub use redop::RedOp;
