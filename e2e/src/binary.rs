@@ -26,7 +26,6 @@ pub struct Running {
 }
 
 /// Reads one variable of the test's environment.
-#[expect(clippy::disallowed_methods, reason = "the harness is told by ./test what to run")]
 pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|v| !v.is_empty())
 }
@@ -87,6 +86,15 @@ pub fn start(mut command: Command) -> Running {
     Running { child: Some(child), started: Instant::now() }
 }
 
+/// Sends a signal, by its number, to any process.
+pub fn signal_process(pid: u32, signal: i32) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid as i32)
+        && let Some(signal) = rustix::process::Signal::from_named_raw(signal)
+    {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
 impl Running {
     /// Process id.
     pub fn pid(&self) -> u32 {
@@ -95,11 +103,7 @@ impl Running {
 
     /// Sends a signal to the process.
     pub fn signal(&self, signal: i32) {
-        if let Some(pid) = rustix::process::Pid::from_raw(self.pid() as i32) {
-            if let Some(signal) = rustix::process::Signal::from_named_raw(signal) {
-                let _ = rustix::process::kill_process(pid, signal);
-            }
-        }
+        signal_process(self.pid(), signal);
     }
 
     /// Waits for the end, at most `limit` since the start; kills and fails the test after it.

@@ -5,15 +5,16 @@
 //! counted by `./test`; nothing is skipped silently.
 
 pub mod binary;
+pub mod cluster;
 pub mod lab;
 
 use std::io::Write as _;
 
 /// Records that a test could not run here, and why. Use as `return e2e::skipped(…)`.
 pub fn skipped(test: &str, why: &str) {
-    if let Some(path) = binary::environment("NCCLCTL_SKIPPED") {
-        if let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
-            let _ = writeln!(file, "{test}: {why}");
-        }
+    if let Some(path) = binary::environment("NCCLCTL_SKIPPED")
+        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path)
+    {
+        let _ = writeln!(file, "{test}: {why}");
     }
 }
