@@ -6,6 +6,7 @@
 
 pub mod binary;
 pub mod cluster;
+pub mod docker;
 pub mod lab;
 
 use std::io::Write as _;

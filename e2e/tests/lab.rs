@@ -30,3 +30,19 @@ fn hosts_reach_each_other_and_a_cut_host_does_not() {
     assert_eq!(cut.code(), Some(124), "a cut host must neither answer nor refuse");
     assert!(lab.processes().is_empty());
 }
+
+#[test]
+fn an_engine_of_its_own_starts_and_leaves_nothing() {
+    let engine = match e2e::docker::Engine::start() {
+        Ok(engine) => engine,
+        Err(why) => return e2e::skipped("docker engine", &why),
+    };
+    let version = engine
+        .docker(["run", "--rm", e2e::docker::IMAGE, "--version"])
+        .output()
+        .expect("docker runs");
+    assert!(version.status.success(), "{}", String::from_utf8_lossy(&version.stderr));
+    let socket = engine.socket();
+    drop(engine);
+    assert!(!socket.exists());
+}
