@@ -8,7 +8,9 @@ pub mod evidence;
 pub mod finding;
 pub mod rule;
 pub mod rules;
+pub mod verdict;
 
 pub use evidence::Evidence;
 pub use finding::{Confidence, Exhibit, Finding, Severity};
 pub use rule::Rule;
+pub use verdict::{Judgement, Outcome, Terms, Verdict, judge, wants_pairs};
