@@ -5,9 +5,12 @@
 
 pub mod collective;
 pub mod datatype;
+pub mod params;
 pub mod redop;
 pub mod size;
+pub mod version;
 
 pub use collective::Collective;
 pub use datatype::DataType;
 pub use redop::RedOp;
+pub use version::Version;
