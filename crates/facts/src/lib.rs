@@ -2,4 +2,11 @@
 //!
 //! Reading is allowed to be partial: what could not be read is recorded beside the data.
 
+pub mod counters;
+pub mod cpu;
+pub mod identity;
 pub mod net;
+mod netlink;
+pub mod root;
+
+pub use root::Root;

@@ -1,9 +1,14 @@
 //! Network interfaces of the namespace that this process is in.
 
+mod collect;
+pub mod route;
+
 use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use self::collect::interfaces;
 
 /// What kind of link an interface is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
