@@ -5,6 +5,7 @@
 
 pub mod collective;
 pub mod datatype;
+pub mod ifname;
 pub mod params;
 pub mod redop;
 pub mod size;
