@@ -5,7 +5,9 @@
 //! Nothing in this crate does I/O: rules are functions from data to findings, text is rendered late.
 
 pub mod evidence;
+mod figures;
 pub mod finding;
+mod paths;
 pub mod rule;
 pub mod rules;
 pub mod verdict;

@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::evidence::Evidence;
 use crate::finding::Finding;
 
+mod ceiling;
 mod judge;
+mod wire;
 
 pub use judge::{judge, wants_pairs};
 

@@ -3,6 +3,7 @@
 //!
 //! Nothing in this crate reads a file, a socket or the environment.
 
+pub mod bandwidth;
 pub mod collective;
 pub mod datatype;
 pub mod ifname;
