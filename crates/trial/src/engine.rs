@@ -179,3 +179,21 @@ pub trait Engine {
     /// bytes of result per second; `None` where the engine's reduction can not be told apart.
     fn reduce_rate(&mut self, case: &Case, duration: Duration) -> Result<Option<f64>, EngineError>;
 }
+
+/// An engine's name as in `--engine`, and how to make one.
+pub type Named = (&'static str, fn() -> Box<dyn Engine>);
+
+/// Every engine, in the order in which `auto` tries them.
+pub const ENGINES: &[Named] = &[("tcp", || Box::new(crate::tcp::Tcp::new()))];
+
+/// A fresh engine of that name.
+pub fn by_name(name: &str) -> Result<Box<dyn Engine>, EngineError> {
+    ENGINES.iter().find(|(known, _)| *known == name).map(|(_, make)| make()).ok_or_else(|| {
+        let known: Vec<&str> = ENGINES.iter().map(|(name, _)| *name).collect();
+        EngineError {
+            message: format!("no engine `{name}`; there are: {}", known.join(", ")),
+            kind: ErrorKind::Setting,
+            peer: None,
+        }
+    })
+}

@@ -6,6 +6,22 @@
 //! settings once at start. In that process an [`engine::Engine`] moves the bytes. What comes out
 //! is `ncclctl_findings::Evidence`, the same from every engine.
 
+pub mod coordinator;
+mod counters;
 pub mod engine;
+pub mod error;
 pub mod event;
+mod frame;
+mod host;
+mod message;
+pub mod plan;
+pub mod rank;
+mod stats;
 pub mod tcp;
+mod tls;
+pub mod token;
+pub mod worker;
+
+pub use error::TrialError;
+pub use plan::TrialPlan;
+pub use token::Token;

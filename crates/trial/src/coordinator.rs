@@ -1,0 +1,167 @@
+//! The coordinator: gathers workers, starts ranks, decides what is measured next, and ends everybody
+//! when somebody is lost.
+
+mod blame;
+mod evidence;
+mod gate;
+mod measure;
+mod workers;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ncclctl_findings::Evidence;
+use tokio::net::TcpListener;
+
+use crate::error::{Kind, TrialError};
+use crate::event::Event;
+use crate::plan::TrialPlan;
+use crate::token::Token;
+use crate::worker;
+
+/// Where ranks run.
+#[derive(Debug)]
+pub enum Places {
+    /// Processes of this machine.
+    Local {
+        /// How many.
+        ranks: usize,
+        /// Program and arguments that become a rank.
+        rank_program: (PathBuf, Vec<String>),
+    },
+    /// Workers that join, each with the ranks it offers.
+    Join {
+        /// Address and port to listen on.
+        address: String,
+        /// How many workers to wait for.
+        workers: usize,
+        /// The token that they must have.
+        token: Token,
+        /// How a worker elsewhere gets the token, for the line that is printed.
+        token_hint: String,
+        /// A worker of this very process, where a launcher made it one of many.
+        own: Option<worker::Options>,
+    },
+}
+
+/// Receives what happens while a trial runs.
+pub type Sink<'a> = &'a mut dyn FnMut(Event);
+
+/// Carries out a trial. Blocking; owns its runtime. Every worker has ended its ranks when it returns.
+pub fn run(plan: &TrialPlan, places: Places, sink: Sink<'_>) -> Result<Evidence, TrialError> {
+    raise_descriptor_limit();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| TrialError::environment(format!("can not start: {error}")))?;
+    let result = runtime.block_on(carry_out(plan, places, sink));
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    result
+}
+
+/// A thousand workers need a thousand descriptors; the usual soft limit is 1024.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+async fn carry_out(
+    plan: &TrialPlan,
+    places: Places,
+    sink: Sink<'_>,
+) -> Result<Evidence, TrialError> {
+    let (listener, token, wanted, own, hint) = match places {
+        Places::Local { ranks, rank_program } => {
+            let listener = bind("127.0.0.1:0").await?;
+            let token = Token::new().map_err(|e| TrialError::environment(e.to_string()))?;
+            let options = worker::Options {
+                index: None,
+                world: None,
+                name: None,
+                ranks: 1,
+                patience: Duration::from_secs(5),
+                rank_program,
+            };
+            (listener, token, ranks, vec![options; ranks], None)
+        }
+        Places::Join { address, workers, token, token_hint, own } => {
+            let listener = bind(&address).await?;
+            (listener, token, workers, own.into_iter().collect(), Some(token_hint))
+        }
+    };
+    let bound = listener.local_addr().map_err(|e| TrialError::environment(e.to_string()))?;
+    if let Some(hint) = hint {
+        let join = format!("ncclctl worker --join {} {hint}", reachable(bound));
+        sink(Event::Listening { address: bound.to_string(), join, workers: wanted });
+    }
+    let mut helpers = tokio::task::JoinSet::new();
+    for (index, mut options) in own.into_iter().enumerate() {
+        options.index = options.index.or(Some(index));
+        let (token, address) = (token.clone(), loopback_of(bound).to_string());
+        helpers.spawn(async move { worker::serve(&address, &token, options).await });
+    }
+    let gate = gate::Gate::open(listener, &token)
+        .map_err(|error| TrialError::environment(format!("TLS can not be set up: {error}")))?;
+    let mut workers = workers::Workers::gather(gate, wanted, plan, sink).await?;
+    let result = measure::trials(plan, &mut workers, sink).await;
+    match &result {
+        Ok(_) => workers.leave().await,
+        Err(error) => workers.abort(&error.message).await,
+    }
+    // the workers of this process end their ranks before anybody hears of the end
+    let _ = tokio::time::timeout(Duration::from_secs(3), async {
+        while helpers.join_next().await.is_some() {}
+    })
+    .await;
+    sink(Event::TrialFinished);
+    result
+}
+
+async fn bind(address: &str) -> Result<TcpListener, TrialError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program listens there; choose another port".to_owned()
+            }
+            io::ErrorKind::AddrNotAvailable => "this host does not have that address".to_owned(),
+            io::ErrorKind::InvalidInput => "expected ADDRESS:PORT".to_owned(),
+            _ => error.to_string(),
+        };
+        let kind = match error.kind() {
+            io::ErrorKind::InvalidInput => Kind::Usage,
+            _ => Kind::Environment,
+        };
+        TrialError {
+            message: format!("can not listen on {address}: {why}"),
+            kind,
+            evidence: Box::default(),
+        }
+    })
+}
+
+/// How this process reaches its own listener.
+fn loopback_of(bound: SocketAddr) -> SocketAddr {
+    let mut address = bound;
+    if bound.ip().is_unspecified() {
+        address.set_ip(match bound {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
+/// What to print for others: a name where the listener is on every address.
+fn reachable(bound: SocketAddr) -> String {
+    if bound.ip().is_unspecified() {
+        let name = crate::host::describe().name;
+        format!("{name}:{}", bound.port())
+    } else {
+        bound.to_string()
+    }
+}

@@ -1,0 +1,436 @@
+//! Measuring: which ranks, which case, how often, and when it is enough.
+
+use std::time::{Duration, Instant};
+
+use ncclctl_findings::Evidence;
+use ncclctl_findings::evidence::{Failure, Phase, Point};
+use ncclctl_nccl::{Collective, DataType, RedOp};
+
+use super::workers::Workers;
+use super::{Sink, blame, evidence};
+use crate::engine::{Batch, BatchTimes, Case, Setup};
+use crate::error::{Kind, TrialError};
+use crate::event::Event;
+use crate::message::{Answer, Step, ToWorker};
+use crate::plan::TrialPlan;
+use crate::stats;
+
+/// Time that one sample should take: long against a clock reading and a context switch.
+const SAMPLE: Duration = Duration::from_millis(2);
+
+/// Time between two decisions of the coordinator.
+const BATCH: Duration = Duration::from_millis(40);
+
+/// Fewest samples that a statement rests on.
+const FEWEST: u32 = 5;
+
+/// Two batches within this share of each other are steady.
+const STEADY: f64 = 0.05;
+
+/// Streaming time of one measurement of the paths.
+const PATHS: Duration = Duration::from_millis(500);
+
+/// Runs the plan over all workers, or over each subset that it names.
+pub(super) async fn trials(
+    plan: &TrialPlan,
+    workers: &mut Workers,
+    sink: Sink<'_>,
+) -> Result<Evidence, TrialError> {
+    let all = workers.list.len();
+    let mut sizes: Vec<usize> =
+        plan.sweep_workers.iter().copied().filter(|n| *n > 0 && *n <= all).collect();
+    if sizes.is_empty() {
+        sizes.push(all);
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut series = Vec::new();
+    let share = plan.time_limit / sizes.len() as u32;
+    let mut last = Evidence::default();
+    for (index, size) in sizes.iter().enumerate() {
+        last = one(plan, workers, *size, share, sink).await?;
+        // the largest subset comes last: its evidence is judged, the others' rows are kept before it
+        let moved = series.len();
+        series.append(&mut last.series);
+        for window in &mut last.wire {
+            window.point += moved;
+        }
+        for window in &mut last.cpu {
+            window.point += moved;
+        }
+        if index + 1 < sizes.len() {
+            workers.stop_ranks().await?;
+        }
+    }
+    last.series = series;
+    Ok(last)
+}
+
+/// One trial over the first `size` workers.
+async fn one(
+    plan: &TrialPlan,
+    workers: &mut Workers,
+    size: usize,
+    time_limit: Duration,
+    sink: Sink<'_>,
+) -> Result<Evidence, TrialError> {
+    let mut evidence = start(plan, workers, size, sink).await?;
+    let ranks = evidence.ranks.len();
+    let reduces = plan.cases.iter().find(|case| case.collective.reduces());
+    if plan.paths && ranks > 1 {
+        paths(workers, &mut evidence, Phase::Before, sink).await?;
+        let case = reduces.copied().unwrap_or(Case {
+            collective: Collective::AllReduce,
+            dtype: DataType::Float32,
+            op: RedOp::Sum,
+            root: 0,
+            bytes: plan.largest(),
+            in_place: false,
+        });
+        let step = Step::ReduceRate { case, duration: Duration::from_millis(200) };
+        let rates = workers
+            .every_rank("measuring the reduction", step, |answer| match answer {
+                Answer::Reduced { rate_bps } => Some(rate_bps),
+                _ => None,
+            })
+            .await?;
+        evidence.reduce_bps = rates.into_iter().flatten().collect();
+    }
+    let deadline = Instant::now() + time_limit;
+    let total = plan.cases.len() * plan.cycles.max(1) as usize;
+    let mut done = 0;
+    for _ in 0..plan.cycles.max(1) {
+        for case in &plan.cases {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let budget = left / (total - done) as u32;
+            let place = Place { index: done, total, budget };
+            measure(plan, workers, &mut evidence, *case, &place, sink).await?;
+            done += 1;
+        }
+    }
+    if plan.paths && ranks > 1 {
+        paths(workers, &mut evidence, Phase::After, sink).await?;
+        if ncclctl_findings::verdict::wants_pairs(&evidence) {
+            sink(Event::Note {
+                text: "slower than expected: probing every pair to find who is slow".to_owned(),
+            });
+            blame::pairs(workers, &mut evidence, sink).await?;
+        }
+    }
+    Ok(evidence)
+}
+
+/// Starts fresh ranks and connects them.
+async fn start(
+    plan: &TrialPlan,
+    workers: &mut Workers,
+    size: usize,
+    sink: Sink<'_>,
+) -> Result<Evidence, TrialError> {
+    let mut nonce = [0; 16];
+    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut nonce)
+        .map_err(|_| TrialError::environment("the system gives no random numbers"))?;
+    let ranks: usize = workers.list[..size].iter().map(|worker| worker.hello.ranks).sum();
+    sink(Event::TrialStarted { engine: plan.engine.clone(), ranks });
+    let mut next = 0;
+    for worker in &mut workers.list[..size] {
+        worker.ranks = (next..next + worker.hello.ranks).collect();
+        next += worker.hello.ranks;
+    }
+    let (_, of_worker) = evidence::hosts(workers);
+    let mut gpus = vec![0; size];
+    for (index, host) in of_worker.iter().enumerate() {
+        let setups = workers.list[index]
+            .ranks
+            .iter()
+            .map(|rank| {
+                let gpu = gpus[*host];
+                gpus[*host] += 1;
+                Setup {
+                    rank: *rank,
+                    ranks,
+                    nonce,
+                    settings: plan.settings.clone(),
+                    largest: plan.largest(),
+                    gpu: Some(gpu),
+                    deadline: plan.deadline,
+                }
+            })
+            .collect();
+        let order = ToWorker::Start { engine: plan.engine.clone(), setups, beat: workers.beat };
+        workers.tell(index, &order)?;
+    }
+    let opened = workers
+        .answers("starting", |answer| match answer {
+            Answer::Opened { contact, pid, rank, ranks, nonce } => {
+                Some((contact, pid, (rank, ranks, nonce)))
+            }
+            _ => None,
+        })
+        .await?;
+    for (rank, (_, _, world)) in opened.iter().enumerate() {
+        if *world != (rank, ranks, nonce) {
+            let failure = Failure {
+                rank: Some(rank),
+                host: String::new(),
+                phase: "not-one-job".to_owned(),
+                seen: format!("believes to be rank {} of {}", world.0, world.1),
+            };
+            return Err(TrialError::lost(vec![failure], Kind::Environment));
+        }
+    }
+    let pids: Vec<u32> = opened.iter().map(|(_, pid, _)| *pid).collect();
+    let contacts = opened.into_iter().map(|(contact, ..)| contact).collect();
+    let connected = workers
+        .every_rank("connecting", Step::Connect { contacts }, |answer| match answer {
+            Answer::Connected { connected } => Some(connected),
+            _ => None,
+        })
+        .await?;
+    let evidence = evidence::begin(plan, workers, &pids, connected);
+    for (index, rank) in evidence.ranks.iter().enumerate() {
+        let interfaces: Vec<String> = rank
+            .interfaces
+            .iter()
+            .map(|i| format!("{} {} ({})", i.name, i.address, i.rule))
+            .collect();
+        let host = evidence.hosts.get(rank.host).map_or_else(String::new, |h| h.name.clone());
+        sink(Event::RankReady { rank: index, host, interfaces: interfaces.join(", ") });
+    }
+    Ok(evidence)
+}
+
+/// Raw streams over all edges of the ring at once.
+async fn paths(
+    workers: &mut Workers,
+    evidence: &mut Evidence,
+    phase: Phase,
+    sink: Sink<'_>,
+) -> Result<(), TrialError> {
+    let ranks = evidence.ranks.len();
+    let ring = (0..ranks).map(|rank| (rank, (rank + 1) % ranks)).collect();
+    let paths = blame::stream(workers, ring, PATHS, phase).await?;
+    sink(Event::PathsMeasured { paths: paths.clone() });
+    evidence.paths.extend(paths);
+    Ok(())
+}
+
+/// Where a case stands in the trial.
+struct Place {
+    index: usize,
+    total: usize,
+    budget: Duration,
+}
+
+/// Samples so far, and how many operations made them.
+#[derive(Default)]
+struct Gathered {
+    samples: Vec<f64>,
+    by_rank: Vec<Vec<f64>>,
+    operations: u64,
+    algorithm: String,
+    protocol: Option<String>,
+}
+
+impl Gathered {
+    fn add(&mut self, times: Vec<BatchTimes>, operations: u32) {
+        let samples = times.iter().map(|t| t.samples_us.len()).min().unwrap_or(0);
+        self.by_rank.resize(times.len(), Vec::new());
+        for (all, new) in self.by_rank.iter_mut().zip(&times) {
+            all.extend(new.samples_us.iter().take(samples));
+        }
+        for sample in 0..samples {
+            let over_ranks: Vec<f64> = times.iter().map(|t| t.samples_us[sample]).collect();
+            self.samples.push(stats::mean(&over_ranks));
+        }
+        self.operations += samples as u64 * u64::from(operations);
+        if let Some(first) = times.into_iter().next() {
+            self.algorithm = first.algorithm;
+            self.protocol = first.protocol;
+        }
+    }
+
+    fn precision(&self) -> f64 {
+        let mean = stats::mean(&self.samples);
+        if mean > 0.0 { stats::half_width(&self.samples) / mean } else { 0.0 }
+    }
+}
+
+/// Measures one case: calibrates, warms up until steady, repeats until precise or out of time, checks.
+async fn measure(
+    plan: &TrialPlan,
+    workers: &mut Workers,
+    evidence: &mut Evidence,
+    case: Case,
+    place: &Place,
+    sink: Sink<'_>,
+) -> Result<(), TrialError> {
+    let ranks = evidence.ranks.len();
+    let layout = case.collective.layout(case.bytes, case.dtype, ranks);
+    let what = format!("{} {}", case.collective, ncclctl_nccl::size::Short(layout.size));
+    let started = Instant::now();
+    let mut warmup = 0;
+    let rhythm = warm_up(plan, workers, case, place.budget, &mut warmup).await?;
+    let before = workers.count().await?;
+    let mut gathered = Gathered::default();
+    loop {
+        let batch = match plan.iterations {
+            Some(wanted) => {
+                let left = u64::from(wanted).saturating_sub(gathered.operations);
+                if left == 0 {
+                    break;
+                }
+                rhythm.part_of(left, case)
+            }
+            None => rhythm.batch(case),
+        };
+        gathered.add(run(workers, batch).await?, batch.operations);
+        let time_us = stats::mean(&gathered.samples);
+        let busbw = rate(&layout, time_us) * case.collective.busbw_factor(ranks);
+        sink(Event::SizeProgress {
+            case: place.index,
+            cases: place.total,
+            what: what.clone(),
+            busbw,
+            precision: gathered.precision(),
+            slowest_rank: None,
+        });
+        if plan.iterations.is_none()
+            && gathered.samples.len() >= FEWEST as usize
+            && (gathered.precision() <= plan.precision || started.elapsed() >= place.budget)
+        {
+            break;
+        }
+    }
+    let after = workers.count().await?;
+    let converged = gathered.precision() <= plan.precision;
+    let rank_mean_us = gathered.by_rank.iter().map(|samples| stats::mean(samples)).collect();
+    let mut time = stats::timing(gathered.samples, rank_mean_us);
+    time.operations = gathered.operations;
+    time.warmup = warmup;
+    time.converged = converged;
+    let (wrong, wrong_ranks) =
+        if plan.check && (case.collective.checked_in_place() || !case.in_place) {
+            verify(workers, case).await?
+        } else {
+            (None, Vec::new())
+        };
+    let algbw = rate(&layout, time.mean_us);
+    let point = Point {
+        collective: case.collective,
+        dtype: case.dtype,
+        op: case.collective.reduces().then_some(case.op),
+        root: case.collective.has_root().then_some(case.root),
+        in_place: case.in_place,
+        size: layout.size,
+        count: layout.count as u64,
+        ranks,
+        algorithm: gathered.algorithm,
+        protocol: gathered.protocol,
+        algbw,
+        busbw: algbw * case.collective.busbw_factor(ranks),
+        time,
+        wrong,
+        wrong_ranks,
+    };
+    sink(Event::SizeDone { point: point.clone() });
+    let index = evidence.series.len();
+    evidence.series.push(point);
+    evidence::windows(evidence, workers, index, &before, &after);
+    Ok(())
+}
+
+/// Gigabytes per second of the size column.
+fn rate(layout: &ncclctl_nccl::collective::Layout, time_us: f64) -> f64 {
+    if time_us > 0.0 { layout.size as f64 / time_us / 1e3 } else { 0.0 }
+}
+
+/// How many operations make a sample and how many samples a batch.
+#[derive(Clone, Copy)]
+struct Rhythm {
+    operations: u32,
+    samples: u32,
+}
+
+impl Rhythm {
+    fn of(time_us: f64) -> Self {
+        let fit = |length: Duration, of: f64, most: f64| {
+            (length.as_secs_f64() * 1e6 / of.max(0.01)).clamp(1.0, most) as u32
+        };
+        let operations = fit(SAMPLE, time_us, 100_000.0);
+        let samples = fit(BATCH, time_us * f64::from(operations), 20.0);
+        Self { operations, samples }
+    }
+
+    fn batch(self, case: Case) -> Batch {
+        Batch { case, samples: self.samples, operations: self.operations }
+    }
+
+    /// At most this many operations, as one batch.
+    fn part_of(self, left: u64, case: Case) -> Batch {
+        let operations = u64::from(self.operations).min(left.div_ceil(u64::from(FEWEST))).max(1);
+        let samples = (left / operations).clamp(1, u64::from(self.samples));
+        Batch { case, samples: samples as u32, operations: operations as u32 }
+    }
+}
+
+/// Runs until two batches in a row agree, or a third of the time is used.
+async fn warm_up(
+    plan: &TrialPlan,
+    workers: &mut Workers,
+    case: Case,
+    budget: Duration,
+    warmup: &mut u64,
+) -> Result<Rhythm, TrialError> {
+    let started = Instant::now();
+    let mean_of = |times: &[BatchTimes]| {
+        stats::mean(&times.iter().map(|t| stats::mean(&t.samples_us)).collect::<Vec<_>>())
+    };
+    if let Some(0) = plan.warmup {
+        // nothing may run before what is timed: take every operation as its own sample
+        return Ok(Rhythm { operations: 1, samples: FEWEST });
+    }
+    let first = Batch { case, samples: 1, operations: plan.warmup.unwrap_or(1) };
+    let mut last = mean_of(&run(workers, first).await?);
+    *warmup += u64::from(first.operations);
+    let mut rhythm = Rhythm::of(last);
+    if plan.warmup.is_some() {
+        return Ok(rhythm);
+    }
+    for _ in 0..20 {
+        let batch = Batch { samples: rhythm.samples.div_ceil(4), ..rhythm.batch(case) };
+        let now = mean_of(&run(workers, batch).await?);
+        *warmup += u64::from(batch.samples) * u64::from(batch.operations);
+        rhythm = Rhythm::of(now);
+        let steady = (now - last).abs() <= STEADY * last.max(now);
+        last = now;
+        if steady || started.elapsed() > budget / 3 {
+            break;
+        }
+    }
+    Ok(rhythm)
+}
+
+async fn run(workers: &mut Workers, batch: Batch) -> Result<Vec<BatchTimes>, TrialError> {
+    workers
+        .every_rank("running", Step::Run { batch }, |answer| match answer {
+            Answer::Ran { times } => Some(times),
+            _ => None,
+        })
+        .await
+}
+
+async fn verify(
+    workers: &mut Workers,
+    case: Case,
+) -> Result<(Option<u64>, Vec<usize>), TrialError> {
+    let checked = workers
+        .every_rank("checking results", Step::Verify { case }, |answer| match answer {
+            Answer::Verified { checked } => Some(checked.wrong),
+            _ => None,
+        })
+        .await?;
+    let wrong_ranks =
+        checked.iter().enumerate().filter(|(_, wrong)| **wrong > 0).map(|(rank, _)| rank).collect();
+    Ok((Some(checked.iter().sum()), wrong_ranks))
+}
