@@ -72,7 +72,7 @@ struct Open {
     deadline: Duration,
     chosen: Vec<ifname::Choice>,
     mesh: Mesh,
-    one_machine: bool,
+    loopback: bool,
     wires: Vec<Wires>,
     memories: Vec<Memory>,
 }
@@ -173,7 +173,7 @@ impl Engine for Tcp {
             deadline: setup.deadline,
             chosen,
             mesh,
-            one_machine: false,
+            loopback: false,
             wires: Vec::new(),
             memories: Vec::new(),
         });
@@ -307,7 +307,8 @@ impl Open {
             });
         }
         let here = cards.iter().filter(|c| c.machine == cards[self.rank].machine).count();
-        self.one_machine = here == self.ranks;
+        self.loopback =
+            cards.iter().all(|c| c.listens.iter().all(|l| self.mesh.own.contains(&l.address.ip())));
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let looks = if here * settings.threads <= cpus { LOOKS_ALONE } else { LOOKS_SHARED };
         let patience = Patience { looks, deadline: self.deadline };
@@ -371,7 +372,7 @@ impl Open {
             root: case.root,
             count: part(layout.count, self.wires.len().max(1), thread).len(),
             size: layout.size,
-            one_machine: self.one_machine,
+            loopback: self.loopback,
         }
     }
 

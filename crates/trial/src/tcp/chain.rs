@@ -21,12 +21,12 @@ fn piece(job: &Job, item: usize) -> Option<Range<usize>> {
 impl Broadcast {
     /// The rank before, unless this is the root.
     pub(super) fn from(&self) -> Option<usize> {
-        (self.0.from_root() > 0).then(|| self.0.previous())
+        (self.0.root_distance() > 0).then(|| self.0.previous())
     }
 
     /// The rank behind, unless this is the last.
     pub(super) fn to(&self) -> Option<usize> {
-        (self.0.from_root() + 1 < self.0.ranks).then(|| self.0.next())
+        (self.0.root_distance() + 1 < self.0.ranks).then(|| self.0.next())
     }
 }
 
@@ -59,12 +59,12 @@ impl Plan for Broadcast {
 impl ReduceTo {
     /// The rank before: none for the one behind the root, where the chain starts.
     pub(super) fn from(&self) -> Option<usize> {
-        (self.0.from_root() != 1).then(|| self.0.previous())
+        (self.0.root_distance() != 1).then(|| self.0.previous())
     }
 
     /// The rank behind, unless this is the root.
     pub(super) fn to(&self) -> Option<usize> {
-        (self.0.from_root() != 0).then(|| self.0.next())
+        (self.0.root_distance() != 0).then(|| self.0.next())
     }
 }
 

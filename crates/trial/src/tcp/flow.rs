@@ -83,7 +83,6 @@ pub(super) fn run(
     reduction: Reduction,
     patience: Patience,
 ) -> Result<(), EngineError> {
-    let width = reduction.dtype.size();
     let mut out = Cursor::new(plan.out(0));
     let mut input = Cursor::new(plan.input(0));
     // bytes of an element that is not complete yet, at the start of the scratch
@@ -124,43 +123,16 @@ pub(super) fn run(
                 input.next(|i| plan.input(i));
                 continue;
             }
-            if out.item.is_none() || out.index >= item.after_sent {
-                if let Some(link) = in_link.as_deref_mut() {
-                    let left = item.bytes - input.done - carried;
-                    let got = match item.reduce {
-                        None => {
-                            let at = item.at + input.done;
-                            link.receive(buffers.write(item.place, at..at + left.min(READ)))
-                        }
-                        Some(_) => {
-                            let upto = (carried + left).min(READ);
-                            link.receive(&mut buffers.scratch[carried..upto])
-                        }
-                    };
-                    match (got, item.reduce) {
-                        (Ok(Some(n)), None) => {
-                            input.done += n;
-                            moved = true;
-                        }
-                        (Ok(Some(n)), Some(reduce)) => {
-                            let whole = (carried + n) / width * width;
-                            buffers.reduce(
-                                reduction,
-                                item.place,
-                                item.at + input.done,
-                                reduce.own_at + input.done,
-                                whole,
-                                reduce.last,
-                            );
-                            let rest = carried + n - whole;
-                            buffers.scratch.copy_within(whole..whole + rest, 0);
-                            carried = rest;
-                            input.done += whole;
-                            moved = true;
-                        }
-                        (Ok(None), _) => in_open = true,
-                        (Err(e), _) => return Err(error::lost(link.peer, error::seen(&e))),
+            let free = out.item.is_none() || out.index >= item.after_sent;
+            if let Some(link) = in_link.as_deref_mut().filter(|_| free) {
+                let got = arrive(item, input.done, &mut carried, link, buffers, reduction)
+                    .map_err(|e| error::lost(link.peer, error::seen(&e)))?;
+                match got {
+                    Some(n) => {
+                        input.done += n;
+                        moved = true;
                     }
+                    None => in_open = true,
                 }
             }
         }
@@ -174,4 +146,33 @@ pub(super) fn run(
             waiting.pause(out_link, in_link)?;
         }
     }
+}
+
+/// Receives what is there for an item of which `done` bytes have come. Returns how many bytes are
+/// finished (whole elements, where they are combined); `None` when nothing was there.
+#[inline]
+fn arrive(
+    item: In,
+    done: usize,
+    carried: &mut usize,
+    link: &mut Link,
+    buffers: &mut Buffers<'_>,
+    reduction: Reduction,
+) -> std::io::Result<Option<usize>> {
+    let at = item.at + done;
+    let Some(reduce) = item.reduce else {
+        let left = (item.bytes - done).min(READ);
+        return link.receive(buffers.write(item.place, at..at + left));
+    };
+    let upto = (item.bytes - done).min(READ);
+    let Some(n) = link.receive(&mut buffers.scratch[*carried..upto])? else {
+        return Ok(None);
+    };
+    let width = reduction.dtype.size();
+    let whole = (*carried + n) / width * width;
+    buffers.reduce(reduction, item.place, at, reduce.own_at + done, whole, reduce.last);
+    let rest = *carried + n - whole;
+    buffers.scratch.copy_within(whole..whole + rest, 0);
+    *carried = rest;
+    Ok(Some(whole))
 }

@@ -20,8 +20,8 @@ pub(super) struct Job {
     pub(super) count: usize,
     /// Bytes in the size column, over all threads: what algorithms are chosen by.
     pub(super) size: u64,
-    /// Every rank is on this machine: the wire is memory.
-    pub(super) one_machine: bool,
+    /// All paths run over the loopback: the wire is memory.
+    pub(super) loopback: bool,
 }
 
 /// A way to do a collective.
@@ -54,7 +54,7 @@ impl Job {
     }
 
     /// This rank's place in an order that starts with the root.
-    pub(super) fn from_root(&self) -> usize {
+    pub(super) fn root_distance(&self) -> usize {
         (self.rank + self.ranks - self.root) % self.ranks
     }
 
@@ -78,10 +78,10 @@ impl Job {
     /// Elements of a block of a segment: how much is in flight between two ranks before the
     /// stream turns to the next part of the buffer.
     ///
-    /// On one machine the blocks of all steps should stay in the caches; over a wire a block must
+    /// Over the loopback the blocks of all steps should stay in the caches; over a wire a block must
     /// be longer than what the wire holds (100 Gbit/s × 300 µs is 4 MB).
     pub(super) fn segment_block(&self) -> usize {
-        let bytes = if self.one_machine { 256 * 1024 } else { 4 << 20 };
+        let bytes = if self.loopback { 256 * 1024 } else { 4 << 20 };
         bytes / self.width()
     }
 }

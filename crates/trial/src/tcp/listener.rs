@@ -211,7 +211,7 @@ impl Accepting {
             .collect();
         fds.push(PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN));
         let timeout =
-            (!self.pending.is_empty()).then(|| Timespec { tv_sec: 0, tv_nsec: 200_000_000 });
+            (!self.pending.is_empty()).then_some(Timespec { tv_sec: 0, tv_nsec: 200_000_000 });
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Some(vec![false; fds.len() - 1]),

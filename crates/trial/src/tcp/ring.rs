@@ -63,7 +63,7 @@ impl Plan for AllReduce {
         let (segment, step) = self.place(item)?;
         let range = self.block(segment, behind(&self.0, step + 1));
         let last = self.0.ranks - 2;
-        let reduce = (step <= last).then(|| Reduce { own_at: range.start, last: step == last });
+        let reduce = (step <= last).then_some(Reduce { own_at: range.start, last: step == last });
         Some(In { place: Place::Recv, at: range.start, bytes: range.len(), reduce, after_sent: 0 })
     }
 }

@@ -42,7 +42,8 @@ impl Settings {
         let threads = threads.min(MAX_THREADS);
         let sockets = or_automatic(number("NCCL_NSOCKS_PERTHREAD", -2), automatic.1) as usize;
         // without helper threads the control socket carries the data: one socket, whatever is set
-        let sockets = if threads == 0 { 1 } else { sockets.clamp(1, MAX_SOCKETS / threads) };
+        let most = MAX_SOCKETS.checked_div(threads).unwrap_or(1);
+        let sockets = sockets.clamp(1, most);
         let buffer = |name| usize::try_from(number(name, -1)).ok().filter(|bytes| *bytes > 0);
         Self {
             threads: threads.max(1),

@@ -8,7 +8,7 @@ use crate::engine::EngineError;
 /// Parent and children in the order that starts with the root. Children come nearest last, so the
 /// largest subtree is served first.
 fn family(job: &Job) -> (Option<usize>, Vec<usize>) {
-    let place = job.from_root();
+    let place = job.root_distance();
     let mut children = Vec::new();
     let mut bit = 1;
     while bit < job.ranks {
