@@ -7,6 +7,7 @@ pub mod bandwidth;
 pub mod collective;
 pub mod datatype;
 pub mod ifname;
+pub mod log;
 pub mod params;
 pub mod redop;
 pub mod size;

@@ -1,0 +1,174 @@
+//! Takes bytes in pieces, cuts them into lines, joins the container runtime's partial lines.
+
+use memchr::memchr;
+
+use super::build::Builder;
+use super::model::Model;
+use super::prefix;
+
+/// Bytes of one line that are looked at; an endless line is read in pieces of this size.
+pub const LINE_LIMIT: usize = 1 << 16;
+
+/// Reads one or more inputs into one [`Model`].
+#[derive(Debug, Default)]
+pub struct Reader {
+    builder: Builder,
+    /// Start of a line whose end has not come yet.
+    pending: Vec<u8>,
+    /// Text of partial lines of the container runtime's format.
+    partial: Vec<u8>,
+}
+
+impl Reader {
+    /// Begins a new input.
+    pub fn source(&mut self, name: &str) {
+        self.end();
+        self.builder.source(name);
+    }
+
+    /// Takes the next bytes.
+    pub fn feed(&mut self, mut bytes: &[u8]) {
+        while let Some(newline) = memchr(b'\n', bytes) {
+            let (line, rest) = bytes.split_at(newline);
+            if self.pending.is_empty() {
+                self.line(line);
+            } else {
+                self.pending.extend_from_slice(line);
+                let whole = std::mem::take(&mut self.pending);
+                self.line(&whole);
+                self.pending = whole;
+                self.pending.clear();
+            }
+            bytes = &rest[1..];
+        }
+        while self.pending.len() + bytes.len() > LINE_LIMIT {
+            let take = LINE_LIMIT - self.pending.len();
+            self.pending.extend_from_slice(&bytes[..take]);
+            bytes = &bytes[take..];
+            let whole = std::mem::take(&mut self.pending);
+            self.line(&whole);
+            self.pending = whole;
+            self.pending.clear();
+        }
+        self.pending.extend_from_slice(bytes);
+    }
+
+    /// Ends the input: what is left without a newline is a line too.
+    fn end(&mut self) {
+        if !self.pending.is_empty() {
+            let whole = std::mem::take(&mut self.pending);
+            self.line(&whole);
+        }
+        if !self.partial.is_empty() {
+            let whole = std::mem::take(&mut self.partial);
+            self.builder.line(&whole);
+        }
+    }
+
+    /// The model of everything fed.
+    pub fn finish(mut self) -> Model {
+        self.end();
+        self.builder.finish()
+    }
+
+    fn line(&mut self, mut raw: &[u8]) {
+        while raw.len() > LINE_LIMIT {
+            let (piece, rest) = raw.split_at(LINE_LIMIT);
+            self.builder.line(piece);
+            raw = rest;
+        }
+        // only a line that starts with a year can be of the runtime's format
+        if raw.first() == Some(&b'2')
+            && let Some((more, text)) = prefix::cri(raw)
+        {
+            if more {
+                if self.partial.is_empty() {
+                    // the stamp of the first piece stays
+                    self.partial.extend_from_slice(&raw[..raw.len() - text.len()]);
+                }
+                if self.partial.len() + text.len() <= LINE_LIMIT {
+                    self.partial.extend_from_slice(text);
+                }
+                return;
+            }
+            if !self.partial.is_empty() {
+                self.partial.extend_from_slice(text);
+                let whole = std::mem::take(&mut self.partial);
+                self.builder.line(&whole);
+                return;
+            }
+        }
+        self.builder.line(raw);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Model {
+        let mut reader = Reader::default();
+        reader.source("test");
+        for piece in pieces {
+            reader.feed(piece);
+        }
+        reader.finish()
+    }
+
+    #[test]
+    fn partial_lines_are_joined() {
+        let model = read(&[b"2025-04-02T03:22:16.000047514Z stdout P a:1:2 [0] f.cc:1 NCCL W\n\
+            2025-04-02T03:22:16.000047514Z stdout F ARN something bad\n"]);
+        assert_eq!(model.notices.len(), 1);
+        assert_eq!(model.notices[0].text, "something bad");
+    }
+
+    #[test]
+    fn any_cut_gives_the_same() {
+        let text =
+            b"a:1:2 [0] NCCL INFO Using network IB\nb:3:4 [0] NCCL INFO Using network Socket";
+        for cut in 0..text.len() {
+            let model = read(&[&text[..cut], &text[cut..]]);
+            assert_eq!(model.processes.len(), 2, "{cut}");
+            assert_eq!(model.processes[1].network.value, "Socket");
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_bounded() {
+        let piece = vec![b'x'; 10_000];
+        let pieces: Vec<&[u8]> = (0..100).map(|_| piece.as_slice()).collect();
+        let model = read(&pieces);
+        assert_eq!(model.lines, 1_000_000_u64.div_ceil(LINE_LIMIT as u64));
+    }
+
+    #[test]
+    fn one_job_out_of_interleaved_lines() {
+        let model = read(&[b"\
+h1:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>
+h2:2:2 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.2<0>
+NCCL version 2.21.5+cuda12.4
+h1:1:9 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 0 nranks 3 cudaDev 0 nvmlDev 0 busId 4000 commId 0x5b - Init START
+h2:2:9 [0] NCCL INFO ncclCommInitRank comm 0x6 rank 1 nranks 3 cudaDev 0 nvmlDev 0 busId 4000 commId 0x5b - Init START
+h1:1:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA
+h1:1:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA
+h1:1:9 [0] NCCL INFO brand new line 17
+h1:1:9 [0] NCCL INFO brand new line 18
+"]);
+        assert_eq!(model.communicators.len(), 1);
+        assert_eq!(model.communicators[0].members.len(), 2);
+        assert_eq!(model.processes[0].edges.len(), 1);
+        assert!(model.processes[0].edges[0].gdr);
+        assert_eq!(model.unknown["brand new line #"].count, 2);
+        assert_eq!(model.version_of(1).unwrap().to_string(), "2.21.5");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..400)) {
+            let mut text = b"h:1:2 [0] NCCL INFO ".to_vec();
+            text.extend_from_slice(&bytes);
+            let _ = read(&[&text]);
+        }
+    }
+}
