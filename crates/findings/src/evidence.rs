@@ -28,6 +28,9 @@ pub struct Evidence {
     pub edges: Vec<Edge>,
     /// Raw paths, measured before, after or for blame.
     pub paths: Vec<PathRate>,
+    /// Raw paths over interfaces that were not chosen, measured to see whether one is faster.
+    #[serde(default)]
+    pub alternatives: Vec<Alternative>,
     /// Rate at which each rank reduces one buffer into another, bytes of result per second, while
     /// all ranks do so at once; the index is the rank number.
     pub reduce_bps: Vec<f64>,
@@ -154,6 +157,19 @@ pub struct PathRate {
     pub seconds: f64,
     /// Round trip of 8 bytes, microseconds, where measured.
     pub round_trip_us: Option<f64>,
+}
+
+/// Rate of a raw stream over an interface that the ranks did not choose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Alternative {
+    /// Interface on the sending side.
+    pub interface: String,
+    /// Sending rank.
+    pub from: usize,
+    /// Receiving rank.
+    pub to: usize,
+    /// Payload bytes per second as the receiver counted them, all edges at once.
+    pub rate_bps: f64,
 }
 
 /// One line of the table: one collective at one size, in place or out of place.

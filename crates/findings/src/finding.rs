@@ -98,7 +98,26 @@ pub struct Finding {
     pub evidence: Vec<Exhibit>,
 }
 
+impl Finding {
+    /// The same finding at another severity.
+    #[must_use]
+    pub fn at(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
+    }
+}
+
 impl Exhibit {
+    /// A device of a host.
+    pub fn nic(nic: impl Into<String>, host: impl Into<String>, seen: impl Into<String>) -> Self {
+        Self::Nic { nic: nic.into(), host: host.into(), seen: seen.into() }
+    }
+
+    /// A rank.
+    pub fn rank(rank: usize, seen: impl Into<String>) -> Self {
+        Self::Rank { rank, seen: seen.into() }
+    }
+
     /// A measured figure.
     pub fn measured(what: impl Into<String>, value: impl Into<String>) -> Self {
         Self::Measured { measured: what.into(), value: value.into() }

@@ -109,6 +109,14 @@ pub(crate) fn host_name(evidence: &Evidence, host: usize) -> String {
     }
 }
 
+/// Whether all hosts are namespaces or containers of one machine, so that its processors are the
+/// wire.
+pub(crate) fn one_machine(evidence: &Evidence) -> bool {
+    let first = evidence.hosts.first().map(|h| h.boot_id.as_str()).unwrap_or_default();
+    evidence.hosts.len() <= 1
+        || (!first.is_empty() && evidence.hosts.iter().all(|h| h.boot_id == first))
+}
+
 /// Best rate between two different hosts, by direction.
 fn between_hosts(
     evidence: &Evidence,

@@ -1,7 +1,7 @@
 //! A rule: the catalogue entry, its documentation, and how it looks at each kind of input.
 
 use crate::evidence::Evidence;
-use crate::finding::{Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 
 /// One entry of the catalogue. One rule is one file under `rules/`, named like its id.
 ///
@@ -21,5 +21,26 @@ impl Rule {
     /// An entry without any hook; rules fill in what they have with `..Rule::new(…)`.
     pub const fn new(id: &'static str, severity: Severity, summary: &'static str) -> Self {
         Self { id, severity, summary, trial: None }
+    }
+
+    /// A finding of this rule at its usual severity. What it rests on and how sure it is come with
+    /// it; [`Finding::at`] changes the severity.
+    pub fn found(
+        &self,
+        confidence: Confidence,
+        message: impl Into<String>,
+        cause: impl Into<String>,
+        remedy: impl Into<String>,
+        evidence: Vec<Exhibit>,
+    ) -> Finding {
+        Finding {
+            rule: self.id.to_owned(),
+            severity: self.severity,
+            confidence,
+            message: message.into(),
+            cause: cause.into(),
+            remedy: remedy.into(),
+            evidence,
+        }
     }
 }

@@ -1,6 +1,155 @@
-//! The one visible list of rules.
+//! The one visible list of rules, and what several of them look at.
 
+use std::net::IpAddr;
+
+use ncclctl_facts::net::Interface;
+
+use crate::evidence::Evidence;
 use crate::rule::Rule;
 
+mod bootstrap_unreachable;
+mod cpu_bound;
+mod data_corruption;
+mod dns_resolution_failed;
+mod env_mismatch_across_ranks;
+mod mtu_mismatch;
+mod nic_below_rated_speed;
+mod nic_errors;
+mod nic_half_duplex;
+mod noisy_result;
+mod not_one_job;
+mod single_nic_used;
+mod slow_link;
+mod slow_node;
+mod slower_interface_chosen;
+mod socket_ifname_loopback;
+mod socket_ifname_mismatch;
+mod uneven_nics;
+mod wrong_interface_linklocal;
+mod wrong_interface_virtual;
+
 /// All rules, in alphabetical order. Help, documentation, schema and completions are views of it.
-pub const RULES: &[&Rule] = &[];
+pub const RULES: &[&Rule] = &[
+    &bootstrap_unreachable::RULE,
+    &cpu_bound::RULE,
+    &data_corruption::RULE,
+    &dns_resolution_failed::RULE,
+    &env_mismatch_across_ranks::RULE,
+    &mtu_mismatch::RULE,
+    &nic_below_rated_speed::RULE,
+    &nic_errors::RULE,
+    &nic_half_duplex::RULE,
+    &noisy_result::RULE,
+    &not_one_job::RULE,
+    &single_nic_used::RULE,
+    &slow_link::RULE,
+    &slow_node::RULE,
+    &slower_interface_chosen::RULE,
+    &socket_ifname_loopback::RULE,
+    &socket_ifname_mismatch::RULE,
+    &uneven_nics::RULE,
+    &wrong_interface_linklocal::RULE,
+    &wrong_interface_virtual::RULE,
+];
+
+/// A NIC that moves less than this share of what the busiest one moves is idle.
+const IDLE_SHARE: f64 = 0.05;
+
+/// 169.254.0.0/16 or fe80::/10.
+fn link_local(ip: &IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.segments()[0] & 0xffc0 == 0xfe80,
+    }
+}
+
+/// An address that another host could reach.
+fn usable(ip: &IpAddr) -> bool {
+    !ip.is_loopback() && !ip.is_unspecified() && !link_local(ip)
+}
+
+/// The network that an address lies in.
+fn network(ip: IpAddr, prefix: u8) -> IpAddr {
+    match ip {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
+            IpAddr::V4((u32::from(v4) & mask).into())
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
+            IpAddr::V6((u128::from(v6) & mask).into())
+        }
+    }
+}
+
+/// Interfaces that ranks use for data, by host, each once.
+fn chosen_nics(evidence: &Evidence) -> Vec<(usize, &Interface)> {
+    let mut out: Vec<(usize, &Interface)> = Vec::new();
+    for rank in &evidence.ranks {
+        let Some(host) = evidence.hosts.get(rank.host) else { continue };
+        for chosen in &rank.interfaces {
+            if let Some(i) = host.interfaces.iter().find(|i| i.name == chosen.name)
+                && !out.iter().any(|(h, o)| *h == rank.host && o.name == i.name)
+            {
+                out.push((rank.host, i));
+            }
+        }
+    }
+    out
+}
+
+/// Mean rate (sent or received, whichever is more) of each NIC of a host that is there for data,
+/// bytes per second over the largest size, the busiest first. For sockets these are the chosen
+/// interfaces; for RDMA all devices whose counters were read.
+fn nic_rates(evidence: &Evidence, host: usize) -> Vec<(String, f64)> {
+    let chosen: Vec<&str> = chosen_nics(evidence)
+        .iter()
+        .filter(|(h, _)| *h == host)
+        .map(|(_, i)| i.name.as_str())
+        .collect();
+    let Some(point) = evidence
+        .wire
+        .iter()
+        .filter(|w| w.host == host)
+        .filter_map(|w| Some((evidence.series.get(w.point)?.size, w.point)))
+        .max()
+        .map(|(_, point)| point)
+    else {
+        return Vec::new();
+    };
+    let mut rates: Vec<(String, f64)> = evidence
+        .wire
+        .iter()
+        .filter(|w| w.host == host && w.point == point && w.seconds > 0.0 && w.nic != "lo")
+        .filter(|w| chosen.is_empty() || chosen.contains(&w.nic.as_str()))
+        .map(|w| (w.nic.clone(), w.tx_bytes.max(w.rx_bytes) as f64 / w.seconds))
+        .collect();
+    rates.sort_by(|a, b| b.1.total_cmp(&a.1));
+    rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_in_order_and_each_id_is_its_file() {
+        assert!(RULES.is_sorted_by(|a, b| a.id < b.id));
+        for rule in RULES {
+            assert!(
+                rule.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            );
+            assert!(!rule.summary.is_empty() && !rule.summary.ends_with('.'), "{}", rule.id);
+        }
+    }
+
+    #[test]
+    fn networks() {
+        let ip = |s: &str| s.parse::<IpAddr>().unwrap();
+        assert_eq!(network(ip("10.1.2.3"), 24), ip("10.1.2.0"));
+        assert_eq!(network(ip("10.1.2.3"), 0), ip("0.0.0.0"));
+        assert_eq!(network(ip("fd00::5"), 64), ip("fd00::"));
+        assert!(link_local(&ip("169.254.3.1")) && link_local(&ip("fe80::1")));
+        assert!(usable(&ip("10.0.0.1")) && !usable(&ip("127.0.0.1")));
+    }
+}

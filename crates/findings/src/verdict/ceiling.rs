@@ -56,14 +56,6 @@ pub(super) fn algorithm(point: &Point) -> Algorithm {
     })
 }
 
-/// Whether all hosts are namespaces or containers of one machine, so that its processors are the
-/// wire.
-pub(super) fn one_machine(evidence: &Evidence) -> bool {
-    let first = evidence.hosts.first().map(|h| h.boot_id.as_str()).unwrap_or_default();
-    evidence.hosts.len() <= 1
-        || (!first.is_empty() && evidence.hosts.iter().all(|h| h.boot_id == first))
-}
-
 /// What is to be expected of the point, or why that can not be said.
 pub(super) fn ceiling(evidence: &Evidence, point: &Point) -> Result<Ceiling, String> {
     if point.ranks < 2 {
@@ -170,7 +162,8 @@ fn path_limit(
         }
         if let Some(r) = reduce {
             let compute = per_rank * reduced / r;
-            seconds = if one_machine(evidence) { seconds + compute } else { seconds.max(compute) };
+            seconds =
+                if paths::one_machine(evidence) { seconds + compute } else { seconds.max(compute) };
         }
         factor / seconds / 1e9
     };
@@ -181,7 +174,7 @@ fn path_limit(
         _ => format!("rank {rank}"),
     };
     let how = match reduce {
-        Some(r) if one_machine(evidence) => format!(
+        Some(r) if paths::one_machine(evidence) => format!(
             "1/(1/path + f/reduce): path {}, f {reduced}, reduce {}",
             gbs(rate / 1e9),
             gbs(r / 1e9)

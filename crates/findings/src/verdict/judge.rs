@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ncclctl_nccl::size::Short;
 
-use super::ceiling::{Ceiling, ceiling, layout, one_machine};
+use super::ceiling::{Ceiling, ceiling, layout};
 use super::wire;
 use super::{Basis, Judgement, Noise, Outcome, PointVerdict, Proof, Proofs, Terms, Verdict};
 use crate::evidence::{Evidence, Point, Transport};
@@ -338,7 +338,7 @@ fn unknown(evidence: &Evidence, decides: Option<&Decides<'_>>, judged: &[Judged]
                 out.push("with two hosts no third path tells which of them is slow".to_owned());
             }
         }
-        if nodes > 1 && one_machine(evidence) {
+        if nodes > 1 && paths::one_machine(evidence) {
             out.push("all hosts share one machine and its processors".to_owned());
         }
         if d.ratio > 1.15 && d.ceiling.expected.basis == Basis::Measured {

@@ -1,0 +1,126 @@
+//! `env-mismatch-across-ranks`: NCCL variables differ between hosts.
+//!
+//! ## What
+//!
+//! A variable that NCCL reads is set on some hosts and not on others, or to another value. Those
+//! that rightly differ by host (interface and device lists, files, CPU sets) are for information.
+//!
+//! ## Why
+//!
+//! Many settings must be the same on every rank: otherwise ranks choose different algorithms or
+//! transports, and the run hangs in initialisation or gives errors that name another cause.
+//!
+//! ## Example
+//!
+//! `NCCL_IB_TIMEOUT differs: 22 on h2, not set on h1`
+//!
+//! ## Remedy
+//!
+//! Set it for the whole job in one place, or nowhere.
+//!
+//! ## Source
+//!
+//! The catalogue of variables: its mark `equal on every rank`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ncclctl_nccl::params;
+
+use crate::evidence::Evidence;
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::paths::host_name;
+use crate::rule::Rule;
+
+pub(super) const RULE: Rule = Rule {
+    trial: Some(look),
+    ..Rule::new(
+        "env-mismatch-across-ranks",
+        Severity::Warning,
+        "NCCL variables differ between hosts",
+    )
+};
+
+/// Variables that may differ from host to host in a healthy job.
+const BY_HOST: &[&str] = &[
+    "NCCL_SOCKET_IFNAME",
+    "NCCL_OOB_NET_IFNAME",
+    "NCCL_IB_HCA",
+    "NCCL_HOSTID",
+    "NCCL_TOPO_FILE",
+    "NCCL_GRAPH_FILE",
+    "NCCL_CONF_FILE",
+    "NCCL_DEBUG_FILE",
+    "NCCL_TOPO_DUMP_FILE",
+    "NCCL_GRAPH_DUMP_FILE",
+    "NCCL_DEBUG",
+    "NCCL_DEBUG_SUBSYS",
+    "NCCL_IGNORE_CPU_AFFINITY",
+];
+
+fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
+    if evidence.hosts.len() < 2 {
+        return;
+    }
+    let names: BTreeSet<&String> =
+        evidence.hosts.iter().flat_map(|h| h.environment.keys()).collect();
+    for name in names.into_iter().filter(|n| n.starts_with("NCCL_")) {
+        // what the trial sets itself is the same everywhere
+        if evidence.settings.contains_key(name) {
+            continue;
+        }
+        let mut values: BTreeMap<Option<&String>, Vec<usize>> = BTreeMap::new();
+        for (index, host) in evidence.hosts.iter().enumerate() {
+            values.entry(host.environment.get(name)).or_default().push(index);
+        }
+        if values.len() < 2 {
+            continue;
+        }
+        let param = params::get(name);
+        let secret = param.is_some_and(params::Param::secret);
+        let show = |value: Option<&String>| match value {
+            None => "not set".to_owned(),
+            Some(_) if secret => "[redacted]".to_owned(),
+            Some(v) if v.is_empty() => "empty".to_owned(),
+            Some(v) => v.clone(),
+        };
+        let mut parts: Vec<String> = values
+            .iter()
+            .map(|(value, hosts)| {
+                let first = host_name(evidence, hosts[0]);
+                let more = match hosts.len() {
+                    1 => String::new(),
+                    n => format!(" and {} more", n - 1),
+                };
+                format!("{} on {first}{more}", show(*value))
+            })
+            .collect();
+        // the value that is there says more than its absence
+        parts.reverse();
+        let exhibits = evidence
+            .hosts
+            .iter()
+            .enumerate()
+            .map(|(i, h)| {
+                Exhibit::fact(
+                    format!("{}.environment.{name}", host_name(evidence, i)),
+                    show(h.environment.get(name)),
+                )
+            })
+            .collect();
+        let must = param.is_some_and(params::Param::must_match);
+        let finding = RULE.found(
+            Confidence::Certain,
+            format!("{name} differs: {}", parts.join(", ")),
+            if must {
+                "NCCL needs it equal on every rank: otherwise they choose differently and hang or \
+                 fail"
+            } else {
+                "hosts of one job behave differently, and the slowest or strictest decides for all"
+            },
+            format!("set {name} for the whole job in one place, or nowhere"),
+            exhibits,
+        );
+        let by_host = BY_HOST.contains(&name.as_str());
+        findings.push(if by_host { finding.at(Severity::Info) } else { finding });
+    }
+}

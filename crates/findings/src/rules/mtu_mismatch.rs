@@ -1,0 +1,81 @@
+//! `mtu-mismatch`: the interfaces in use have different MTUs.
+//!
+//! ## What
+//!
+//! The hosts' data interfaces of the same network differ in MTU.
+//!
+//! ## Why
+//!
+//! The smaller end drops what the larger one sends when path MTU discovery is blocked: small
+//! messages work, large ones hang. RoCE takes the lower MTU of the two, which costs rate, and
+//! before some releases failed outright.
+//!
+//! ## Example
+//!
+//! `MTU differs: eth0 of h1 9000, eth0 of h3 1500`
+//!
+//! ## Remedy
+//!
+//! `ip link set eth0 mtu 9000` on all of them, if every switch on the way carries it.
+//!
+//! ## Source
+//!
+//! RFC 8899; InfiniBand architecture, path MTU.
+
+use std::collections::BTreeMap;
+
+use crate::evidence::Evidence;
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::paths::host_name;
+use crate::rule::Rule;
+
+pub(super) const RULE: Rule = Rule {
+    trial: Some(look),
+    ..Rule::new("mtu-mismatch", Severity::Warning, "MTU differs between the hosts")
+};
+
+fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
+    let used: Vec<_> = super::chosen_nics(evidence)
+        .into_iter()
+        .filter(|(_, i)| i.name != "lo" && i.mtu > 0)
+        .collect();
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    for (_, nic) in &used {
+        *counts.entry(nic.mtu).or_default() += 1;
+    }
+    if counts.len() < 2 {
+        return;
+    }
+    let hosts: std::collections::BTreeSet<usize> = used.iter().map(|(h, _)| *h).collect();
+    if hosts.len() < 2 {
+        return;
+    }
+    let Some((&usual, _)) = counts.iter().max_by_key(|(mtu, count)| (**count, **mtu)) else {
+        return;
+    };
+    let (Some(normal), Some(odd)) =
+        (used.iter().find(|(_, i)| i.mtu == usual), used.iter().find(|(_, i)| i.mtu != usual))
+    else {
+        return;
+    };
+    let largest = counts.keys().max().copied().unwrap_or(usual);
+    let show = |(host, i): &(usize, &ncclctl_facts::net::Interface)| {
+        format!("{} of {} {}", i.name, host_name(evidence, *host), i.mtu)
+    };
+    findings.push(
+        RULE.found(
+            Confidence::Certain,
+            format!("MTU differs: {}, {}", show(normal), show(odd)),
+            "large packets are dropped at the smaller end where path MTU discovery is blocked",
+            format!(
+                "ip link set dev {} mtu {largest} on all hosts, if every switch carries it",
+                odd.1.name
+            ),
+            used.iter()
+                .map(|(h, i)| {
+                    Exhibit::nic(&i.name, host_name(evidence, *h), format!("mtu {}", i.mtu))
+                })
+                .collect(),
+        ),
+    );
+}

@@ -1,0 +1,76 @@
+//! `socket-ifname-loopback`: the loopback interface was chosen for ranks on several hosts.
+//!
+//! ## What
+//!
+//! A rank uses `lo` or an address of 127.0.0.0/8 or ::1 while ranks run on more than one host.
+//!
+//! ## Why
+//!
+//! Peers on other hosts connect to their own loopback, not to this rank: the run hangs, or each host
+//! ends up alone. `lo` is NCCL's last resort when nothing else has an address, and a common value in
+//! guides for one machine.
+//!
+//! ## Example
+//!
+//! `rank 0 on h1 uses lo, but the job spans 2 hosts`
+//!
+//! ## Remedy
+//!
+//! `NCCL_SOCKET_IFNAME==eth0`, with the name of the NIC that reaches the others.
+//!
+//! ## Source
+//!
+//! NCCL 2.30.7 `src/misc/socket.cc`.
+
+use std::collections::BTreeSet;
+
+use crate::evidence::Evidence;
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::paths::host_name;
+use crate::rule::Rule;
+
+pub(super) const RULE: Rule = Rule {
+    trial: Some(look),
+    ..Rule::new("socket-ifname-loopback", Severity::Error, "loopback chosen for several hosts")
+};
+
+fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
+    if evidence.hosts.len() < 2 {
+        return;
+    }
+    let mut done: BTreeSet<usize> = BTreeSet::new();
+    for (number, rank) in evidence.ranks.iter().enumerate() {
+        let Some(chosen) = rank.interfaces.iter().find(|c| {
+            c.name == "lo" || c.address.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }) else {
+            continue;
+        };
+        if !done.insert(rank.host) {
+            continue;
+        }
+        let name = host_name(evidence, rank.host);
+        let better = evidence.hosts.get(rank.host).and_then(|h| {
+            h.interfaces
+                .iter()
+                .find(|i| i.running && i.addresses.iter().any(|a| super::usable(&a.ip)))
+        });
+        findings.push(RULE.found(
+            Confidence::Certain,
+            format!(
+                "rank {number} on {name} uses {}, but the job spans {} hosts",
+                chosen.name,
+                evidence.hosts.len()
+            ),
+            format!("chosen by {}; nobody else can reach a loopback address", chosen.rule),
+            match better {
+                Some(b) => format!("NCCL_SOCKET_IFNAME=={}", b.name),
+                None => format!("give {name} an interface that reaches the other hosts"),
+            },
+            vec![Exhibit::nic(
+                &chosen.name,
+                &name,
+                format!("{} by {}", chosen.address, chosen.rule),
+            )],
+        ));
+    }
+}

@@ -1,0 +1,133 @@
+//! `wrong-interface-virtual`: a bridge, tunnel or host-side veth carries the data beside a real NIC.
+//!
+//! ## What
+//!
+//! A rank chose docker0, virbr0, a CNI bridge, a tunnel or the host's end of a container's veth,
+//! while the same host has a NIC that runs and has an address.
+//!
+//! ## Why
+//!
+//! NCCL's automatic choice takes the first group of names with a hit, and a list such as `^lo` lets
+//! every container bridge through. Such interfaces lead nowhere, or through software at a fraction
+//! of the NIC's rate; two hosts with the same docker0 subnet even connect to themselves.
+//!
+//! ## Example
+//!
+//! `rank 1 on h2 uses docker0 (bridge), while eth0 is there`
+//!
+//! ## Remedy
+//!
+//! Name the NIC: `NCCL_SOCKET_IFNAME==eth0`, or exclude: `NCCL_SOCKET_IFNAME=^lo,docker,veth,br-,cni`.
+//!
+//! ## Source
+//!
+//! NCCL 2.30.7 `src/misc/socket.cc`: automatic order `ib`, then all but docker, lo (and virbr from
+//! 2.28.3), then docker, then lo.
+
+use std::collections::BTreeSet;
+
+use ncclctl_facts::net::{Interface, Kind};
+
+use crate::evidence::Evidence;
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::paths::host_name;
+use crate::rule::Rule;
+
+pub(super) const RULE: Rule = Rule {
+    trial: Some(look),
+    ..Rule::new(
+        "wrong-interface-virtual",
+        Severity::Error,
+        "a bridge, tunnel or container link carries the data beside a real NIC",
+    )
+};
+
+/// Names of the host's own ends of container links, by the tools that make them.
+const HOST_ENDS: &[&str] = &["veth", "cali", "lxc", "cilium", "vnet", "tap"];
+/// Names of bridges and tunnels that lead to containers of this host or through software.
+const SOFTWARE: &[&str] = &[
+    "docker",
+    "virbr",
+    "br-",
+    "cni",
+    "flannel",
+    "vxlan",
+    "tun",
+    "wg",
+    "tailscale",
+    "kube-",
+    "nerdctl",
+];
+
+fn starts(name: &str, with: &[&str]) -> bool {
+    with.iter().any(|p| name.starts_with(p))
+}
+
+/// Whether this interface is one that should not carry data where a better one exists.
+fn suspicious(i: &Interface, all: &[Interface]) -> bool {
+    // a bridge over a NIC is how hypervisors and some sites give hosts their address
+    let over_nic = all.iter().any(|o| {
+        o.master.as_deref() == Some(i.name.as_str())
+            && matches!(o.kind, Kind::Physical | Kind::Bond | Kind::Virtual)
+    });
+    match i.kind {
+        Kind::Bridge => !over_nic,
+        Kind::Tunnel => true,
+        Kind::Veth => starts(&i.name, HOST_ENDS),
+        Kind::Other => starts(&i.name, SOFTWARE) || starts(&i.name, HOST_ENDS),
+        _ => false,
+    }
+}
+
+/// An interface that could carry the data instead.
+fn real(i: &Interface) -> bool {
+    let kind = matches!(
+        i.kind,
+        Kind::Physical
+            | Kind::Bond
+            | Kind::Virtual
+            | Kind::Ipoib
+            | Kind::Vlan
+            | Kind::Macvlan
+            | Kind::Ipvlan
+    ) || (i.kind == Kind::Veth && !starts(&i.name, HOST_ENDS));
+    kind && i.running && i.addresses.iter().any(|a| super::usable(&a.ip))
+}
+
+fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
+    let mut done: BTreeSet<(usize, &str)> = BTreeSet::new();
+    for (number, rank) in evidence.ranks.iter().enumerate() {
+        let Some(host) = evidence.hosts.get(rank.host) else { continue };
+        for chosen in &rank.interfaces {
+            let Some(own) = host.interfaces.iter().find(|i| i.name == chosen.name) else {
+                continue;
+            };
+            if !suspicious(own, &host.interfaces) || !done.insert((rank.host, &chosen.name)) {
+                continue;
+            }
+            let Some(better) = host.interfaces.iter().find(|i| real(i)) else { continue };
+            let name = host_name(evidence, rank.host);
+            let kind = format!("{:?}", own.kind).to_lowercase();
+            findings.push(RULE.found(
+                Confidence::Certain,
+                format!(
+                    "rank {number} on {name} uses {} ({kind}), while {} is there",
+                    own.name, better.name
+                ),
+                format!(
+                    "chosen by {}: names are prefixes, and this one was let through",
+                    chosen.rule
+                ),
+                format!("NCCL_SOCKET_IFNAME=={}", better.name),
+                vec![
+                    Exhibit::nic(
+                        &own.name,
+                        &name,
+                        format!("{} by {}", chosen.address, chosen.rule),
+                    ),
+                    Exhibit::nic(&better.name, &name, "runs and has an address"),
+                ],
+            ));
+        }
+    }
+}
