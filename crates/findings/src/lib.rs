@@ -10,6 +10,8 @@ pub mod finding;
 mod paths;
 pub mod rule;
 pub mod rules;
+#[cfg(test)]
+mod synthetic;
 pub mod verdict;
 
 pub use evidence::Evidence;

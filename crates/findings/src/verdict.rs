@@ -18,6 +18,8 @@ use crate::finding::Finding;
 
 mod ceiling;
 mod judge;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use judge::{judge, wants_pairs};

@@ -202,10 +202,12 @@ fn nic_limit(
         let nics = nics_of(evidence, host);
         let mut payload = 0.0;
         let mut shown = Vec::new();
+        let mut rates = Vec::new();
         for (nic, believed, link) in &nics {
             let bits = evidence.stated_line_rate_bits.or(*believed)?;
             payload += line_rate_payload(bits, *link);
-            shown.push(format!("{nic} ({})", line_rate(bits)));
+            shown.push(nic.clone());
+            rates.push(bits);
         }
         if payload <= 0.0 {
             return None;
@@ -214,15 +216,20 @@ fn nic_limit(
             let share = nics.first().map(|n| n.2.payload_share()).unwrap_or(1.0);
             lowest = Some((
                 payload,
-                format!("{} of {}", shown.join(" + "), paths::host_name(evidence, host)),
+                format!(
+                    "{} of {} ({})",
+                    shown.join(" + "),
+                    paths::host_name(evidence, host),
+                    line_rate(rates.iter().sum())
+                ),
                 format!("line rate times {share:.2} payload is {}", gbs(payload)),
             ));
         }
     }
     let (payload, what, how) = lowest?;
     let (basis, source) = match evidence.stated_line_rate_bits {
-        Some(_) => (Basis::Stated, "stated"),
-        None => (Basis::Nic, "its own report"),
+        Some(_) => (Basis::Stated, "as stated"),
+        None => (Basis::Nic, "by its own report"),
     };
     let limit = Limit { what: format!("{what}, {source}"), busbw: payload * factor / bytes, how };
     Some((basis, limit))

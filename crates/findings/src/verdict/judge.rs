@@ -6,9 +6,11 @@ use ncclctl_nccl::size::Short;
 
 use super::ceiling::{Ceiling, ceiling, layout};
 use super::wire;
-use super::{Basis, Judgement, Noise, Outcome, PointVerdict, Proof, Proofs, Terms, Verdict};
+use super::{
+    Basis, Expected, Judgement, Noise, Outcome, PointVerdict, Proof, Proofs, Terms, Verdict,
+};
 use crate::evidence::{Evidence, Point, Transport};
-use crate::figures::{gbs, percent};
+use crate::figures::{gbs, link_rate, percent};
 use crate::finding::{Finding, Severity};
 use crate::paths;
 use crate::rules::RULES;
@@ -266,7 +268,7 @@ fn outcome(
         };
     }
     if d.point.busbw < terms.fail_under * expected.floor {
-        return (Outcome::Fail, format!("{reached} ({})", expected.limited_by));
+        return (Outcome::Fail, format!("{reached}{}", network_or_not(evidence, expected)));
     }
     let cause = findings
         .iter()
@@ -280,9 +282,33 @@ fn outcome(
     }
 }
 
+/// Whether plain streams are as slow as the collective: then it is the network.
+fn network_or_not(evidence: &Evidence, expected: &Expected) -> String {
+    if !matches!(expected.basis, Basis::Nic | Basis::Stated) {
+        return format!(" by {}", expected.limited_by);
+    }
+    let slowest = paths::ring(evidence)
+        .iter()
+        .filter(|((a, b), _)| paths::host_of(evidence, *a) != paths::host_of(evidence, *b))
+        .map(|(_, r)| r.0)
+        .fold(f64::INFINITY, f64::min);
+    let by = format!(" by {}", expected.limited_by);
+    if !slowest.is_finite() {
+        return by;
+    }
+    let rate = link_rate(slowest);
+    if slowest < Terms::default().fail_under * expected.busbw * 1e9 {
+        format!("{by}; plain streams reach only {rate}: it is the network, or what was stated")
+    } else {
+        format!("{by}; plain streams reach {rate}: it is not the network")
+    }
+}
+
 fn noise(evidence: &Evidence, decides: Option<&Decides<'_>>) -> Noise {
     let path_change = path_change(evidence);
-    let Some(d) = decides else { return Noise { path_change, ..Noise::default() } };
+    let Some(d) = decides else {
+        return Noise { path_change, says: "no size was judged".to_owned(), ..Noise::default() };
+    };
     let time = &d.point.time;
     let ci95 = if time.mean_us > 0.0 { time.ci95_us / time.mean_us } else { 0.0 };
     let mut says =

@@ -64,7 +64,8 @@ pub(super) fn proof(evidence: &Evidence, index: usize, point: &Point) -> Wire {
             seen.push((host, tx, rx, line));
         }
     }
-    let Some(busiest) = seen.iter().max_by(|a, b| a.1.max(a.2).total_cmp(&b.1.max(b.2))) else {
+    let Some(busiest) = seen.iter().rev().max_by(|a, b| a.1.max(a.2).total_cmp(&b.1.max(b.2)))
+    else {
         return not_had("no counters of the NICs in use were read".to_owned(), false);
     };
     let (host, tx, rx, line) = *busiest;
