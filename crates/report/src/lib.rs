@@ -1,1 +1,14 @@
-//! stub
+//! Results as people and programs read them: nccl-tests' table, verdict and findings in plain words,
+//! JSON, CSV, JUnit, and live progress. All are equal consumers of events, evidence and judgement.
+
+pub mod csv;
+pub mod envelope;
+pub mod junit;
+pub mod network;
+pub mod progress;
+pub mod scaling;
+pub mod table;
+pub mod text;
+pub mod verdict;
+
+pub use envelope::BenchResult;

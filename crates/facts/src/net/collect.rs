@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage, State,
 };
@@ -140,7 +140,13 @@ fn is_virtual_function(root: &Root, interface: &Interface) -> bool {
     root.link(&format!("/sys/class/net/{}/device/physfn", interface.name)).is_some()
 }
 
+/// An address that can be bound: one whose uniqueness is still being checked, or was refuted, can not.
 fn read_address(message: &AddressMessage) -> Option<Address> {
+    if message.header.flags.intersects(AddressHeaderFlags::Tentative | AddressHeaderFlags::Dadfailed)
+        && !message.header.flags.contains(AddressHeaderFlags::Optimistic)
+    {
+        return None;
+    }
     let mut address = None;
     let mut local = None;
     for attribute in &message.attributes {

@@ -1,0 +1,44 @@
+//! What can be typed.
+
+use clap::{Parser, Subcommand};
+
+use crate::command;
+
+/// Get NCCL right in containers: see what is there, measure what it gives, and learn why it is slow.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ncclctl",
+    version,
+    about,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    after_help = "Exit codes: 0 pass · 1 fail or findings · 2 bad arguments or input · 3 inconclusive · 4 the environment broke"
+)]
+pub(crate) struct Arguments {
+    /// Say less: nothing on standard error but what needs an action
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Every command; each is a file under `command/`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure: real ranks, real traffic, and a verdict
+    Bench(Box<command::bench::Bench>),
+    /// Take part in a trial that is coordinated elsewhere
+    Worker(command::worker::Worker),
+    /// Show a saved result again, in any format
+    Show(command::show::Show),
+    /// One rank of a trial; started by a worker
+    #[command(hide = true)]
+    Rank(command::rank::Rank),
+    /// Write shell completions to standard output
+    #[command(hide = true)]
+    Completions(command::completions::Completions),
+    /// Write a manual page to standard output
+    #[command(hide = true)]
+    Man(command::man::Man),
+}

@@ -1,0 +1,24 @@
+//! The commands: one file each, and this list.
+
+pub(crate) mod bench;
+pub(crate) mod completions;
+pub(crate) mod man;
+pub(crate) mod rank;
+pub(crate) mod show;
+pub(crate) mod worker;
+
+use crate::arguments::{Arguments, Command};
+use crate::exit::Exit;
+
+/// Runs the command that was asked for.
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+    let quiet = arguments.quiet;
+    match arguments.command {
+        Command::Bench(bench) => bench::run(&bench, quiet),
+        Command::Worker(worker) => worker::run(&worker, quiet),
+        Command::Show(show) => show::run(&show),
+        Command::Rank(rank) => rank::run(&rank),
+        Command::Completions(completions) => completions::run(&completions),
+        Command::Man(man) => man::run(&man),
+    }
+}

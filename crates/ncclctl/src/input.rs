@@ -1,0 +1,98 @@
+//! Files that the user names: the one place outside `facts` where they are read.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use crate::exit::usage;
+
+/// Largest file that is read whole.
+const LARGEST: u64 = 256 << 20;
+
+/// Reads a file, or standard input for `-`, as text.
+#[expect(clippy::disallowed_methods, reason = "this is the input module")]
+pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
+    let shown = path.display();
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin()
+            .take(LARGEST)
+            .read_to_end(&mut bytes)
+            .map_err(|error| usage(format!("standard input can not be read: {error}")))?;
+    } else {
+        let meta = std::fs::metadata(path)
+            .map_err(|error| usage(format!("{shown} can not be read: {error}")))?;
+        if meta.len() > LARGEST {
+            return Err(usage(format!("{shown} is larger than {} MiB", LARGEST >> 20)));
+        }
+        bytes = std::fs::read(path)
+            .map_err(|error| usage(format!("{shown} can not be read: {error}")))?;
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
+        usage(format!("{shown}:{line}:{column}: not UTF-8 text"))
+    })
+}
+
+/// Reads an env file by Docker's rules: `NAME=VALUE` lines, `#` comments, no quotes, no expansion;
+/// `NAME` alone takes the value of this process's environment.
+pub(crate) fn env_file(
+    path: &Path,
+    environment: &BTreeMap<String, String>,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let text = text(path)?;
+    let mut values = BTreeMap::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (name, value) = match line.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (line.trim_end(), environment.get(line.trim_end()).cloned()),
+        };
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            let why = if name.is_empty() { "no name before `=`" } else { "blank in the name" };
+            let column = text.lines().nth(number).map_or(1, |whole| whole.len() - line.len() + 1);
+            return Err(usage(format!(
+                "{}:{}:{column}: {why}; write NAME=VALUE",
+                path.display(),
+                number + 1
+            )));
+        }
+        if let Some(value) = value {
+            values.insert(name.to_owned(), value);
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        env_file(file.path(), &BTreeMap::from([("HOME".to_owned(), "/root".to_owned())]))
+    }
+
+    #[test]
+    fn dockers_rules() {
+        let values =
+            parse("# a comment\n\nNCCL_DEBUG=INFO\r\n NCCL_X=\"q\"\nHOME\nUNSET\nE=\n").unwrap();
+        assert_eq!(values["NCCL_DEBUG"], "INFO");
+        assert_eq!(values["NCCL_X"], "\"q\"", "quotes are part of the value");
+        assert_eq!(values["HOME"], "/root");
+        assert!(!values.contains_key("UNSET"));
+        assert_eq!(values["E"], "");
+    }
+
+    #[test]
+    fn a_bad_line_is_named_with_its_place() {
+        let error = parse("A=1\n  export B=2\n").unwrap_err().to_string();
+        assert!(error.contains(":2:3: blank in the name"), "{error}");
+    }
+}
