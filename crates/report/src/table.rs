@@ -69,7 +69,7 @@ fn table(out: &mut String, evidence: &Evidence, collective: Collective) {
         let root = point.root.map_or(-1, |root| root as i64);
         let _ = write!(
             out,
-            "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}",
+            " {:>11}  {:>12}  {:>8}  {:>6}  {:>6}",
             point.size,
             point.count,
             point.dtype.name(),
@@ -184,7 +184,25 @@ pub(crate) mod tests {
 
     #[test]
     fn the_table_is_nccl_tests_own() {
-        insta::assert_snapshot!(render(&evidence()), @"");
+        insta::assert_snapshot!(render(&evidence()), @r"
+        # ncclctl version 0.1.0 engine tcp
+        # Collective test starting: all_reduce_perf
+        # nThread 1 nGpus 1 minBytes 8 maxBytes 1048576 validation: 1
+        #
+        # Using devices
+        #  Rank  0 Group  0 Pid    101 on         h1 device  0 [cpu] eth0
+        #  Rank  1 Group  0 Pid     17 on         h2 device  0 [cpu] eth0
+        #
+        #                                                              out-of-place                       in-place          
+        #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+        #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       
+                   8             2     float     sum      -1    15.20    0.00    0.00      0    15.40    0.00    0.00      0
+             1048576        262144     float     sum      -1   8700.0    0.12    0.12      0  123456.0    0.01    0.01      0
+        # Out of bounds values : 0 OK
+        # Avg bus bandwidth    : 0.032516
+        #
+        # Collective test concluded: all_reduce_perf
+        ");
     }
 
     #[test]

@@ -142,7 +142,10 @@ fn is_virtual_function(root: &Root, interface: &Interface) -> bool {
 
 /// An address that can be bound: one whose uniqueness is still being checked, or was refuted, can not.
 fn read_address(message: &AddressMessage) -> Option<Address> {
-    if message.header.flags.intersects(AddressHeaderFlags::Tentative | AddressHeaderFlags::Dadfailed)
+    if message
+        .header
+        .flags
+        .intersects(AddressHeaderFlags::Tentative | AddressHeaderFlags::Dadfailed)
         && !message.header.flags.contains(AddressHeaderFlags::Optimistic)
     {
         return None;
