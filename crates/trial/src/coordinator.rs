@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 
 use crate::error::{Kind, TrialError};
 use crate::event::Event;
+use crate::launch;
 use crate::plan::TrialPlan;
 use crate::token::Token;
 use crate::worker;
@@ -44,6 +45,8 @@ pub enum Places {
         /// A worker of this very process, where a launcher made it one of many.
         own: Option<worker::Options>,
     },
+    /// The processes of a launcher, this one the first of them.
+    Launched(launch::Host),
 }
 
 /// Receives what happens while a trial runs.
@@ -75,6 +78,8 @@ async fn carry_out(
     places: Places,
     sink: Sink<'_>,
 ) -> Result<Evidence, TrialError> {
+    // a launched host takes away at its end what it wrote for the others
+    let mut _launched = None;
     let (listener, token, wanted, own, hint) = match places {
         Places::Local { ranks, rank_program } => {
             let listener = bind("127.0.0.1:0").await?;
@@ -92,6 +97,13 @@ async fn carry_out(
         Places::Join { address, workers, token, token_hint, own } => {
             let listener = bind(&address).await?;
             (listener, token, workers, own.into_iter().collect(), Some(token_hint))
+        }
+        Places::Launched(host) => {
+            let listener = host.listener.try_clone().and_then(TcpListener::from_std);
+            let listener = listener.map_err(|e| TrialError::environment(e.to_string()))?;
+            let (token, world, own) = (host.token.clone(), host.world, host.own.clone());
+            _launched = Some(host);
+            (listener, token, world, vec![own], None)
         }
     };
     let bound = listener.local_addr().map_err(|e| TrialError::environment(e.to_string()))?;

@@ -13,6 +13,7 @@ pub mod error;
 pub mod event;
 mod frame;
 mod host;
+pub mod launch;
 mod message;
 pub mod plan;
 pub mod rank;

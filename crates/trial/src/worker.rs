@@ -85,6 +85,9 @@ pub enum WorkerError {
         /// Signal name.
         signal: &'static str,
     },
+    /// Started by a launcher, and the others can not be found.
+    #[error(transparent)]
+    Launch(#[from] crate::launch::LaunchError),
     /// The runtime or TLS can not be set up.
     #[error("can not start")]
     Setup(#[source] io::Error),
