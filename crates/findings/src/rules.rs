@@ -64,12 +64,12 @@ fn link_local(ip: &IpAddr) -> bool {
 }
 
 /// An address that another host could reach.
-fn usable(ip: &IpAddr) -> bool {
+pub(crate) fn usable(ip: &IpAddr) -> bool {
     !ip.is_loopback() && !ip.is_unspecified() && !link_local(ip)
 }
 
 /// The network that an address lies in.
-fn network(ip: IpAddr, prefix: u8) -> IpAddr {
+pub(crate) fn network(ip: IpAddr, prefix: u8) -> IpAddr {
     match ip {
         IpAddr::V4(v4) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);

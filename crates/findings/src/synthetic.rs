@@ -12,6 +12,9 @@ use crate::evidence::{
 /// Payload of a gigabit link, bytes per second.
 pub(crate) const GIGABIT: f64 = 117.7e6;
 
+/// Operations behind each point.
+const OPERATIONS: u64 = 40;
+
 /// A healthy trial of that many hosts with one rank each, every link at `rate` bytes per second;
 /// with one host, `ranks` ranks on it over loopback.
 pub(crate) fn hosts(count: usize, rate: f64) -> Evidence {
@@ -182,7 +185,7 @@ fn push(e: &mut Evidence, size: u64, in_place: bool, mean_us: f64) {
             min_us: 0.97 * mean_us,
             median_us: mean_us,
             max_us: 1.04 * mean_us,
-            operations: 40,
+            operations: OPERATIONS,
             warmup: 5,
             converged: true,
             ..Timing::default()
@@ -196,7 +199,7 @@ fn push(e: &mut Evidence, size: u64, in_place: bool, mean_us: f64) {
     let bytes = node_bytes(Collective::AllReduce, Algorithm::Ring, Layout { ranks: n, nodes });
     for host in 0..nodes {
         if nodes > 1 {
-            let moved = (bytes.out * algbw * 1e9 * 1.05 * 0.5) as u64;
+            let moved = (bytes.out * size as f64 * OPERATIONS as f64 * 1.05) as u64;
             let nic = e.ranks.iter().find(|r| r.host == host).unwrap().interfaces[0].name.clone();
             let believed = e.hosts[host]
                 .interfaces
@@ -207,7 +210,7 @@ fn push(e: &mut Evidence, size: u64, in_place: bool, mean_us: f64) {
                 host,
                 nic,
                 point: index,
-                seconds: 0.5,
+                seconds: mean_us * OPERATIONS as f64 / 1e6,
                 rx_bytes: moved,
                 tx_bytes: moved,
                 errors: 0,

@@ -18,11 +18,13 @@ use crate::finding::Finding;
 
 mod ceiling;
 mod judge;
+mod others;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 pub use judge::{judge, wants_pairs};
+pub use others::other_interfaces;
 
 /// What counts as good enough.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,6 +5,7 @@ mod blame;
 mod evidence;
 mod gate;
 mod measure;
+mod others;
 mod workers;
 
 use std::io;

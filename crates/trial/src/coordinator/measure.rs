@@ -7,7 +7,7 @@ use ncclctl_findings::evidence::{Failure, Phase, Point};
 use ncclctl_nccl::{Collective, DataType, RedOp};
 
 use super::workers::Workers;
-use super::{Sink, blame, evidence};
+use super::{Sink, blame, evidence, others};
 use crate::engine::{Batch, BatchTimes, Case, Setup};
 use crate::error::{Kind, TrialError};
 use crate::event::Event;
@@ -63,6 +63,9 @@ pub(super) async fn trials(
         }
     }
     last.series = series;
+    if plan.paths && plan.engine == "tcp" {
+        others::measure(plan, workers, &mut last).await;
+    }
     Ok(last)
 }
 
@@ -121,7 +124,7 @@ async fn one(
 }
 
 /// Starts fresh ranks and connects them.
-async fn start(
+pub(super) async fn start(
     plan: &TrialPlan,
     workers: &mut Workers,
     size: usize,
