@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use ncclctl_facts::net::Interface;
 
 use crate::evidence::Evidence;
+use crate::finding::{Finding, Severity};
 use crate::rule::Rule;
 
 mod bootstrap_unreachable;
@@ -55,6 +56,12 @@ pub const RULES: &[&Rule] = &[
 /// A NIC that moves less than this share of what the busiest one moves is idle.
 const IDLE_SHARE: f64 = 0.05;
 
+/// A finding about interfaces at the severity that it has here: with one host alone no interface
+/// carries the traffic, so it only tells what a job over several hosts would meet.
+fn between_hosts(evidence: &Evidence, finding: Finding) -> Finding {
+    if evidence.hosts.len() > 1 { finding } else { finding.at(Severity::Info) }
+}
+
 /// 169.254.0.0/16 or fe80::/10.
 fn link_local(ip: &IpAddr) -> bool {
     match ip {
@@ -102,6 +109,9 @@ fn chosen_nics(evidence: &Evidence) -> Vec<(usize, &Interface)> {
 /// bytes per second over the largest size, the busiest first. For sockets these are the chosen
 /// interfaces; for RDMA all devices whose counters were read.
 fn nic_rates(evidence: &Evidence, host: usize) -> Vec<(String, f64)> {
+    if evidence.hosts.len() < 2 {
+        return Vec::new();
+    }
     let chosen: Vec<&str> = chosen_nics(evidence)
         .iter()
         .filter(|(h, _)| *h == host)

@@ -56,7 +56,7 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
             _ => continue,
         };
         let name = host_name(evidence, *host);
-        findings.push(RULE.found(
+        let finding = RULE.found(
             Confidence::Certain,
             format!(
                 "{} of {name} runs at {}, {} {whose}",
@@ -67,6 +67,7 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
             "the port agreed on a lower speed: cable, optics, or the switch port's setting",
             format!("ethtool {} on {name}, then cable, optics and switch port", nic.name),
             vec![Exhibit::nic(&nic.name, &name, line_rate(rate))],
-        ));
+        );
+        findings.push(super::between_hosts(evidence, finding));
     }
 }

@@ -47,6 +47,10 @@ const REMARK: f64 = 0.001;
 const DROPS: f64 = 0.001;
 
 fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
+    if evidence.hosts.len() < 2 {
+        // over loopback none of these counters says anything about a network
+        return;
+    }
     for (index, host) in evidence.hosts.iter().enumerate() {
         let name = host_name(evidence, index);
         let mut nics: Vec<&str> = Vec::new();

@@ -37,7 +37,7 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
             continue;
         }
         let name = host_name(evidence, host);
-        findings.push(RULE.found(
+        let finding = RULE.found(
             Confidence::Certain,
             format!("{} of {name} runs in half duplex", nic.name),
             "speed negotiation failed on one side; sending and receiving at once then collide",
@@ -46,6 +46,7 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
                 nic.name
             ),
             vec![Exhibit::nic(&nic.name, &name, "half duplex")],
-        ));
+        );
+        findings.push(super::between_hosts(evidence, finding));
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! ## Example
 //!
-//! `rank 1 on h2 uses link-local 169.254.3.1 on usb0`
+//! `h2 uses link-local 169.254.3.1 on usb0`
 //!
 //! ## Remedy
 //!
@@ -21,9 +21,11 @@
 //!
 //! RFC 3927, RFC 4291; NCCL takes any interface with an address, in the kernel's order.
 
-use std::collections::BTreeSet;
+use std::net::IpAddr;
 
-use crate::evidence::Evidence;
+use ncclctl_facts::net::Interface;
+
+use crate::evidence::{ChosenInterface, Evidence};
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::paths::host_name;
 use crate::rule::Rule;
@@ -38,38 +40,37 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
-    let mut done: BTreeSet<(usize, &str)> = BTreeSet::new();
-    for (number, rank) in evidence.ranks.iter().enumerate() {
-        for chosen in &rank.interfaces {
-            let address = chosen.address.split('%').next().unwrap_or_default();
+    for (index, host) in evidence.hosts.iter().enumerate() {
+        let mut chosen: Vec<(&ChosenInterface, IpAddr)> = Vec::new();
+        let of_host = evidence.ranks.iter().filter(|r| r.host == index);
+        for c in of_host.flat_map(|r| &r.interfaces) {
+            let address = c.address.split('%').next().unwrap_or_default();
             let Ok(ip) = address.trim_matches(['[', ']']).parse() else { continue };
-            if !super::link_local(&ip) || !done.insert((rank.host, &chosen.name)) {
-                continue;
+            if super::link_local(&ip) && !chosen.iter().any(|(o, _)| o.name == c.name) {
+                chosen.push((c, ip));
             }
-            let name = host_name(evidence, rank.host);
-            let better = evidence.hosts.get(rank.host).and_then(|h| {
-                h.interfaces.iter().find(|i| {
-                    i.running
-                        && i.name != chosen.name
-                        && i.addresses.iter().any(|a| super::usable(&a.ip))
-                })
-            });
-            findings.push(RULE.found(
-                Confidence::Certain,
-                format!("rank {number} on {name} uses link-local {ip} on {}", chosen.name),
-                format!(
-                    "chosen by {}; such an address reaches nothing beyond its link",
-                    chosen.rule
-                ),
-                match better {
-                    Some(b) => format!("NCCL_SOCKET_IFNAME=={}", b.name),
-                    None => format!(
-                        "give {} an address, or NCCL_SOCKET_IFNAME=^lo,docker,{}",
-                        chosen.name, chosen.name
-                    ),
-                },
-                vec![Exhibit::nic(&chosen.name, &name, format!("{ip} by {}", chosen.rule))],
-            ));
         }
+        let Some((first, ip)) = chosen.first() else { continue };
+        let name = host_name(evidence, index);
+        let usable = |i: &&Interface| i.running && i.addresses.iter().any(|a| super::usable(&a.ip));
+        let better = host.interfaces.iter().find(usable);
+        let more = match chosen.len() {
+            1 => String::new(),
+            n => format!(" and {} more like it", n - 1),
+        };
+        let finding = RULE.found(
+            Confidence::Certain,
+            format!("{name} uses link-local {ip} on {}{more}", first.name),
+            format!("chosen by {}; such an address reaches nothing beyond its link", first.rule),
+            match better {
+                Some(b) => format!("NCCL_SOCKET_IFNAME=={}", b.name),
+                None => format!("give {} an address that the other hosts can reach", first.name),
+            },
+            chosen
+                .iter()
+                .map(|(c, ip)| Exhibit::nic(&c.name, &name, format!("{ip} by {}", c.rule)))
+                .collect(),
+        );
+        findings.push(super::between_hosts(evidence, finding));
     }
 }

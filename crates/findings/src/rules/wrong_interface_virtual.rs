@@ -13,7 +13,7 @@
 //!
 //! ## Example
 //!
-//! `rank 1 on h2 uses docker0 (bridge), while eth0 is there`
+//! `h2 uses docker0 (bridge), while eth0 is there`
 //!
 //! ## Remedy
 //!
@@ -24,11 +24,9 @@
 //! NCCL 2.30.7 `src/misc/socket.cc`: automatic order `ib`, then all but docker, lo (and virbr from
 //! 2.28.3), then docker, then lo.
 
-use std::collections::BTreeSet;
-
 use ncclctl_facts::net::{Interface, Kind};
 
-use crate::evidence::Evidence;
+use crate::evidence::{ChosenInterface, Evidence};
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::paths::host_name;
 use crate::rule::Rule;
@@ -95,39 +93,39 @@ fn real(i: &Interface) -> bool {
 }
 
 fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
-    let mut done: BTreeSet<(usize, &str)> = BTreeSet::new();
-    for (number, rank) in evidence.ranks.iter().enumerate() {
-        let Some(host) = evidence.hosts.get(rank.host) else { continue };
-        for chosen in &rank.interfaces {
-            let Some(own) = host.interfaces.iter().find(|i| i.name == chosen.name) else {
-                continue;
-            };
-            if !suspicious(own, &host.interfaces) || !done.insert((rank.host, &chosen.name)) {
-                continue;
+    for (index, host) in evidence.hosts.iter().enumerate() {
+        let mut chosen: Vec<(&ChosenInterface, &Interface)> = Vec::new();
+        for (i, own) in super::chosen_nics(evidence).into_iter().filter(|(h, _)| *h == index) {
+            let choice = evidence.ranks.iter().filter(|r| r.host == i).flat_map(|r| &r.interfaces);
+            if suspicious(own, &host.interfaces)
+                && let Some(c) = choice.into_iter().find(|c| c.name == own.name)
+            {
+                chosen.push((c, own));
             }
-            let Some(better) = host.interfaces.iter().find(|i| real(i)) else { continue };
-            let name = host_name(evidence, rank.host);
-            let kind = format!("{:?}", own.kind).to_lowercase();
-            findings.push(RULE.found(
-                Confidence::Certain,
-                format!(
-                    "rank {number} on {name} uses {} ({kind}), while {} is there",
-                    own.name, better.name
-                ),
-                format!(
-                    "chosen by {}: names are prefixes, and this one was let through",
-                    chosen.rule
-                ),
-                format!("NCCL_SOCKET_IFNAME=={}", better.name),
-                vec![
-                    Exhibit::nic(
-                        &own.name,
-                        &name,
-                        format!("{} by {}", chosen.address, chosen.rule),
-                    ),
-                    Exhibit::nic(&better.name, &name, "runs and has an address"),
-                ],
-            ));
         }
+        let (Some((first, own)), Some(better)) =
+            (chosen.first(), host.interfaces.iter().find(|i| real(i)))
+        else {
+            continue;
+        };
+        let name = host_name(evidence, index);
+        let kind = format!("{:?}", own.kind).to_lowercase();
+        let more = match chosen.len() {
+            1 => String::new(),
+            n => format!(" and {} more like it", n - 1),
+        };
+        let mut exhibits: Vec<Exhibit> = chosen
+            .iter()
+            .map(|(c, _)| Exhibit::nic(&c.name, &name, format!("{} by {}", c.address, c.rule)))
+            .collect();
+        exhibits.push(Exhibit::nic(&better.name, &name, "runs and has an address"));
+        let finding = RULE.found(
+            Confidence::Certain,
+            format!("{name} uses {} ({kind}){more}, while {} is there", own.name, better.name),
+            format!("chosen by {}; names are prefixes, and this one was let through", first.rule),
+            format!("NCCL_SOCKET_IFNAME=={}", better.name),
+            exhibits,
+        );
+        findings.push(super::between_hosts(evidence, finding));
     }
 }
