@@ -4,9 +4,13 @@
 //! (bench, lint, explain, preflight) produces the same type from the one catalogue in [`rules`].
 //! Nothing in this crate does I/O: rules are functions from data to findings, text is rendered late.
 
+pub mod diagnosis;
 pub mod evidence;
 mod figures;
 pub mod finding;
+mod fine;
+pub mod incident;
+pub mod intake;
 mod paths;
 pub mod rule;
 pub mod rules;
@@ -14,7 +18,9 @@ pub mod rules;
 mod synthetic;
 pub mod verdict;
 
+pub use diagnosis::{Diagnosis, diagnose};
 pub use evidence::Evidence;
 pub use finding::{Confidence, Exhibit, Finding, Severity};
+pub use incident::Incident;
 pub use rule::Rule;
 pub use verdict::{Judgement, Outcome, Terms, Verdict, judge, wants_pairs};

@@ -2,6 +2,7 @@
 
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
 
 /// One entry of the catalogue. One rule is one file under `rules/`, named like its id.
 ///
@@ -15,12 +16,14 @@ pub struct Rule {
     pub summary: &'static str,
     /// Looks at a finished trial.
     pub trial: Option<fn(&Evidence, &mut Vec<Finding>)>,
+    /// Looks at what a user handed in about a run: logs, with the facts and files beside them.
+    pub incident: Option<fn(&Incident, &mut Vec<Finding>)>,
 }
 
 impl Rule {
     /// An entry without any hook; rules fill in what they have with `..Rule::new(…)`.
     pub const fn new(id: &'static str, severity: Severity, summary: &'static str) -> Self {
-        Self { id, severity, summary, trial: None }
+        Self { id, severity, summary, trial: None, incident: None }
     }
 
     /// A finding of this rule at its usual severity. What it rests on and how sure it is come with

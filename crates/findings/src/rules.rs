@@ -12,21 +12,63 @@ mod bootstrap_unreachable;
 mod cpu_bound;
 mod data_corruption;
 mod dns_resolution_failed;
+mod driver_too_old;
+mod duplicate_gpu;
+mod efa_provider_missing;
 mod env_mismatch_across_ranks;
+mod fabric_manager_down;
+mod fabric_manager_restarted;
+mod gid_index_wrong;
+mod gid_sparse_table;
+mod gid_table_empty;
+mod gloo_ifname_syntax;
+mod hami_vgpu_incompatible;
+mod hca_prefix_too_wide;
+mod ib_completion_lost;
+mod ib_device_not_visible;
+mod ib_hca_fatal;
+mod ib_port_flap;
+mod ib_retry_exceeded;
+mod ib_timeout_too_low;
+mod ib_userspace_missing;
+mod idle_connection_dropped;
+mod ifname_prefix_too_wide;
+mod init_stuck;
+mod memlock_limit;
 mod mtu_mismatch;
+mod mtu_small;
+mod nccl_built_without_arch;
+mod nccl_version_mismatch;
+pub(crate) mod nccl_warning;
+mod net_plugin_init_failed;
+mod net_plugin_mismatch;
+mod net_plugin_not_found;
 mod nic_below_rated_speed;
 mod nic_errors;
 mod nic_half_duplex;
 mod noisy_result;
 mod not_one_job;
+mod nvls_multicast_failed;
+mod p2p_broken;
+pub(crate) mod peer_died;
+mod rank_behind;
+mod rdma_registration_kernel;
+mod sharp_unavailable;
+mod shm_too_small;
+mod silent_tcp_fallback;
 mod single_nic_used;
 mod slow_link;
 mod slow_node;
 mod slower_interface_chosen;
+mod socket_ifname_is_address;
 mod socket_ifname_loopback;
 mod socket_ifname_mismatch;
+mod socket_ifname_not_found;
+mod transport_mixed;
 mod uneven_nics;
+mod watchdog_timeout;
 mod wrong_interface_linklocal;
+mod wrong_interface_nonroutable;
 mod wrong_interface_virtual;
 
 /// All rules, in alphabetical order. Help, documentation, schema and completions are views of it.
@@ -35,21 +77,63 @@ pub const RULES: &[&Rule] = &[
     &cpu_bound::RULE,
     &data_corruption::RULE,
     &dns_resolution_failed::RULE,
+    &driver_too_old::RULE,
+    &duplicate_gpu::RULE,
+    &efa_provider_missing::RULE,
     &env_mismatch_across_ranks::RULE,
+    &fabric_manager_down::RULE,
+    &fabric_manager_restarted::RULE,
+    &gid_index_wrong::RULE,
+    &gid_sparse_table::RULE,
+    &gid_table_empty::RULE,
+    &gloo_ifname_syntax::RULE,
+    &hami_vgpu_incompatible::RULE,
+    &hca_prefix_too_wide::RULE,
+    &ib_completion_lost::RULE,
+    &ib_device_not_visible::RULE,
+    &ib_hca_fatal::RULE,
+    &ib_port_flap::RULE,
+    &ib_retry_exceeded::RULE,
+    &ib_timeout_too_low::RULE,
+    &ib_userspace_missing::RULE,
+    &idle_connection_dropped::RULE,
+    &ifname_prefix_too_wide::RULE,
+    &init_stuck::RULE,
+    &memlock_limit::RULE,
     &mtu_mismatch::RULE,
+    &mtu_small::RULE,
+    &nccl_built_without_arch::RULE,
+    &nccl_version_mismatch::RULE,
+    &nccl_warning::RULE,
+    &net_plugin_init_failed::RULE,
+    &net_plugin_mismatch::RULE,
+    &net_plugin_not_found::RULE,
     &nic_below_rated_speed::RULE,
     &nic_errors::RULE,
     &nic_half_duplex::RULE,
     &noisy_result::RULE,
     &not_one_job::RULE,
+    &nvls_multicast_failed::RULE,
+    &p2p_broken::RULE,
+    &peer_died::RULE,
+    &rank_behind::RULE,
+    &rdma_registration_kernel::RULE,
+    &sharp_unavailable::RULE,
+    &shm_too_small::RULE,
+    &silent_tcp_fallback::RULE,
     &single_nic_used::RULE,
     &slow_link::RULE,
     &slow_node::RULE,
     &slower_interface_chosen::RULE,
+    &socket_ifname_is_address::RULE,
     &socket_ifname_loopback::RULE,
     &socket_ifname_mismatch::RULE,
+    &socket_ifname_not_found::RULE,
+    &transport_mixed::RULE,
     &uneven_nics::RULE,
+    &watchdog_timeout::RULE,
     &wrong_interface_linklocal::RULE,
+    &wrong_interface_nonroutable::RULE,
     &wrong_interface_virtual::RULE,
 ];
 

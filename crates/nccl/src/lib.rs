@@ -12,6 +12,7 @@ pub mod params;
 pub mod redop;
 pub mod size;
 pub mod version;
+pub mod watchdog;
 
 pub use collective::Collective;
 pub use datatype::DataType;

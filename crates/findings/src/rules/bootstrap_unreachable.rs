@@ -25,10 +25,15 @@
 use super::dns_resolution_failed::is_dns;
 use crate::evidence::{Evidence, Failure};
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
+use crate::incident::is_virtual_interface;
 use crate::rule::Rule;
+use ncclctl_nccl::log::Signal;
+use ncclctl_nccl::log::address::is_link_local;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
+    incident: Some(incident),
     ..Rule::new("bootstrap-unreachable", Severity::Error, "a peer's address can not be reached")
 };
 
@@ -67,6 +72,63 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
             "let TCP through on the port range of net.ipv4.ip_local_port_range between all hosts, \
              and choose an interface that they share (NCCL_SOCKET_IFNAME)",
             vec![Exhibit::measured(format!("{who} in phase {}", failure.phase), &failure.seen)],
+        ));
+    }
+}
+
+fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
+    // an address that nobody can reach is its own cause
+    let wrong = incident.log.processes.iter().any(|p| {
+        p.bootstrap.value.first().is_some_and(|b| {
+            b.ip.is_some_and(|ip| is_link_local(ip) || ip.is_loopback())
+                || is_virtual_interface(&b.interface)
+        })
+    });
+    if wrong {
+        return;
+    }
+    let failures = incident.socket_failures();
+    let blocked = failures.iter().find(|(f, n)| {
+        f.connecting
+            && !incident.process(n).is_some_and(|p| {
+                p.bootstrap.value.first().is_some_and(|b| b.interface.starts_with("ib"))
+            })
+    });
+    if let Some((failure, notice)) = blocked {
+        let host = incident.process(notice).map_or("a rank", |p| p.host.as_str());
+        let peer = failure.peer.map_or("its peer".to_owned(), |p| p.to_string());
+        // after set-up a refusal only says that the peer is gone
+        let late = incident.process(notice).is_some_and(|p| p.complete);
+        let refused = failure.error == "Connection refused";
+        findings.push(RULE.found(
+            if refused || late { Confidence::Possible } else { Confidence::Likely },
+            format!("{host} can not reach {peer}: {}", failure.error),
+            if refused {
+                "the host answers but nobody listens there: the peer has ended, or something \
+                     between them refuses the port"
+            } else {
+                "a firewall, network policy or missing route stops NCCL's ephemeral TCP ports \
+                     between the hosts (a rejecting firewall also shows as no route)"
+            },
+            "open all TCP ports between the hosts, or fix net.ipv4.ip_local_port_range and open \
+                 that range; test the path alone with `ncclctl bench --engine tcp`",
+            incident.exhibits([&notice.at], 3),
+        ));
+        return;
+    }
+    let store = incident.log.signal(Signal::StoreUnreachable);
+    let resolved = incident.log.signal(Signal::NameResolution).is_empty();
+    if let Some(first) = store.first()
+        && resolved
+    {
+        findings.push(RULE.found(
+            Confidence::Likely,
+            "a rank can not reach the rendezvous store of rank 0",
+            "MASTER_ADDR:MASTER_PORT does not answer from this host: blocked, not routed, or rank 0 \
+             has not started",
+            "check that rank 0 runs, and that its port answers from here (`nc -vz MASTER_ADDR \
+             MASTER_PORT`)",
+            incident.exhibits([first], 3),
         ));
     }
 }

@@ -25,10 +25,13 @@
 
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_nccl::log::Signal;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
+    incident: Some(incident),
     ..Rule::new("dns-resolution-failed", Severity::Error, "a host's name does not resolve")
 };
 
@@ -63,4 +66,48 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
             )],
         ));
     }
+}
+
+fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
+    let notices = incident.notices(&["error encountered when getting address info"]);
+    let mut places: Vec<_> = notices.iter().map(|n| &n.at).collect();
+    for at in incident.log.signal(Signal::NameResolution) {
+        // an early try that later succeeded is how launchers work
+        let later = name(&at.text).is_some_and(|host| {
+            let short = host.split('.').next().unwrap_or(host);
+            incident.log.processes.iter().any(|p| p.host == short)
+                || incident
+                    .log
+                    .signal(Signal::HostKnown)
+                    .iter()
+                    .any(|k| k.source == at.source && k.line > at.line && k.text.contains(host))
+        });
+        if !later {
+            places.push(at);
+        }
+    }
+    let Some(first) = places.first() else { return };
+    let nccl = incident.log.processes.iter().any(|p| p.complete);
+    if nccl && notices.is_empty() {
+        return;
+    }
+    let who = name(&first.text).unwrap_or("a host name");
+    findings.push(RULE.found(
+        Confidence::Certain,
+        format!("{who} does not resolve"),
+        "the headless service or its record is not there (yet), has another name, or this pod's DNS \
+         policy does not ask the cluster's DNS",
+        "wait for the service and retry; check its selector and publishNotReadyAddresses; with \
+         hostNetwork set dnsPolicy ClusterFirstWithHostNet",
+        incident.exhibits(places, 3),
+    ));
+}
+
+/// The name that did not resolve.
+fn name(text: &str) -> Option<&str> {
+    let word = ["resolve hostname ", "resolve host ", "getaddrinfo for ", "hostname "]
+        .iter()
+        .find_map(|k| text.split(k).nth(1))?;
+    let word = word.split([' ', ':', ',', '"', '\'']).find(|w| !w.is_empty())?;
+    Some(word.trim_end_matches('.'))
 }

@@ -26,11 +26,13 @@ use std::collections::BTreeMap;
 
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
 use crate::paths::host_name;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
+    incident: Some(incident),
     ..Rule::new("mtu-mismatch", Severity::Warning, "MTU differs between the hosts")
 };
 
@@ -78,4 +80,35 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
                 .collect(),
         ),
     );
+}
+
+fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
+    // the errors that packets of the larger size end in
+    let broken = incident.places(&["Got completion", "async event", "async fatal event"], &[]);
+    let mut seen: Vec<(&str, u32, u32, &ncclctl_nccl::log::At)> = Vec::new();
+    for p in incident.log.processes.iter().filter(|p| !p.host.is_empty()) {
+        for (qp, at) in p.queue_pairs.iter().filter(|(q, _)| !q.remote && (1..=5).contains(&q.mtu))
+        {
+            let other = seen
+                .iter()
+                .find(|(h, d, mtu, _)| *h != p.host && *d == qp.device && *mtu != qp.mtu);
+            if let Some((host, _, mtu, first)) = other {
+                findings.push(RULE.found(
+                    Confidence::Certain,
+                    format!("{host} uses an MTU of {} bytes, {} of {}", bytes(*mtu), p.host, bytes(qp.mtu)),
+                    "the two ends of a rail have different RoCE MTUs; NCCL 2.20 to 2.22 does not \
+                     take the smaller one, and packets of the larger are lost",
+                    "set the same MTU on both ports and the switch (`ip link set DEV mtu 9000` for a \
+                     RoCE MTU of 4096)",
+                    incident.exhibits([*first, at].into_iter().chain(broken.iter().copied()), 4),
+                ).at(if broken.is_empty() { Severity::Warning } else { Severity::Error }));
+                return;
+            }
+            seen.push((&p.host, qp.device, qp.mtu, at));
+        }
+    }
+}
+
+fn bytes(code: u32) -> u32 {
+    128 << code
 }

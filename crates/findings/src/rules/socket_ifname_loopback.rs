@@ -26,11 +26,13 @@ use std::collections::BTreeSet;
 
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
 use crate::paths::host_name;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
+    incident: Some(incident),
     ..Rule::new("socket-ifname-loopback", Severity::Error, "loopback chosen for several hosts")
 };
 
@@ -73,4 +75,49 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
             )],
         ));
     }
+}
+
+fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
+    if incident.finished() {
+        return;
+    }
+    let on_loopback: Vec<_> = incident
+        .log
+        .processes
+        .iter()
+        .filter(|p| {
+            p.bootstrap
+                .value
+                .first()
+                .is_some_and(|b| b.interface == "lo" || b.ip.is_some_and(|ip| ip.is_loopback()))
+        })
+        .collect();
+    let Some(first) = on_loopback.first() else { return };
+    let setting = first.setting("NCCL_SOCKET_IFNAME");
+    let excludes = setting.is_some_and(|s| {
+        s.value.starts_with('^') && !s.value[1..].split(',').any(|e| e.trim() == "lo")
+    });
+    let hosts = incident.log.hosts().len();
+    let meant = setting.is_some_and(|s| s.value.trim_start_matches('=') == "lo");
+    if hosts < 2 && meant {
+        return;
+    }
+    let why = match setting {
+        Some(s) if excludes => {
+            format!("NCCL_SOCKET_IFNAME={} leaves lo eligible, and lo comes first", s.value)
+        }
+        Some(s) => format!("NCCL_SOCKET_IFNAME={}", s.value),
+        None => "no other interface of this host was usable".to_owned(),
+    };
+    let mut places = vec![&first.bootstrap.at];
+    places.extend(setting.map(|s| &s.at));
+    findings.push(RULE.found(
+        if excludes || hosts > 1 { Confidence::Certain } else { Confidence::Likely },
+        format!("{} rendezvous on lo (127.0.0.1): {why}", first.host),
+        "no other host can reach a loopback address; a user's exclusion list replaces NCCL's own \
+         exclusion of lo and docker",
+        "unset NCCL_SOCKET_IFNAME, or name the interface (NCCL_SOCKET_IFNAME==eth0), or exclude lo \
+         as well: NCCL_SOCKET_IFNAME=^docker0,lo",
+        incident.exhibits(places, 4),
+    ));
 }

@@ -28,11 +28,13 @@ use std::net::IpAddr;
 
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
 use crate::paths::host_name;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
+    incident: Some(incident),
     ..Rule::new("socket-ifname-mismatch", Severity::Warning, "hosts chose different interfaces")
 };
 
@@ -93,4 +95,31 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
             .collect(),
     );
     findings.push(if apart { finding } else { finding.at(Severity::Info) });
+}
+
+fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
+    let missing = incident.notices(&["no socket interface found", "no interface found"]);
+    for notice in missing {
+        let Some(bad) = incident.process(notice) else { continue };
+        let Some(setting) = bad.setting("NCCL_SOCKET_IFNAME") else { continue };
+        let good = incident.log.processes.iter().find(|p| {
+            p.host != bad.host
+                && p.bootstrap.is_seen()
+                && p.setting("NCCL_SOCKET_IFNAME").is_some_and(|s| s.value == setting.value)
+        });
+        if let Some(good) = good {
+            findings.push(RULE.found(
+                Confidence::Certain,
+                format!(
+                    "NCCL_SOCKET_IFNAME={} fits on {}, but on {} nothing has that name",
+                    setting.value, good.host, bad.host
+                ),
+                "interface names differ between these hosts, and one value is used on all of them",
+                "use a prefix or exclusion that fits everywhere (NCCL_SOCKET_IFNAME=^docker,lo), or \
+                 set it per host",
+                incident.exhibits([&notice.at, &setting.at, &good.bootstrap.at], 3),
+            ));
+            return;
+        }
+    }
 }

@@ -27,11 +27,15 @@ use ncclctl_facts::net::Interface;
 
 use crate::evidence::{ChosenInterface, Evidence};
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
+use crate::incident::is_virtual_interface;
 use crate::paths::host_name;
 use crate::rule::Rule;
+use ncclctl_nccl::log::address::is_link_local;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
+    incident: Some(incident),
     ..Rule::new(
         "wrong-interface-linklocal",
         Severity::Error,
@@ -73,4 +77,34 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
         );
         findings.push(super::between_hosts(evidence, finding));
     }
+}
+
+fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
+    let chosen: Vec<_> = incident
+        .log
+        .processes
+        .iter()
+        .filter_map(|p| Some((p, p.bootstrap.value.first()?)))
+        .filter(|(_, b)| b.ip.is_some_and(is_link_local))
+        .collect();
+    let Some((p, b)) = chosen.first() else { return };
+    let veth = is_virtual_interface(&b.interface) && !b.interface.starts_with("ip6tnl");
+    if incident.finished() || veth {
+        return;
+    }
+    let ip = b.ip.map(|ip| ip.to_string()).unwrap_or_default();
+    let twin = chosen.iter().find(|(o, c)| o.host != p.host && c.ip == b.ip);
+    let beside =
+        twin.map_or(String::new(), |(o, _)| format!("; {} announces the same address", o.host));
+    let mut places = vec![&p.bootstrap.at];
+    places.extend(twin.map(|(o, _)| &o.bootstrap.at));
+    let failures = incident.socket_failures();
+    places.extend(failures.iter().map(|(_, n)| &n.at));
+    findings.push(RULE.found(
+        Confidence::Certain,
+        format!("{} chose {} with link-local {ip}{beside}", p.host, b.interface),
+        "a link-local address is valid on one cable only: the other hosts can not reach it",
+        "set NCCL_SOCKET_IFNAME to the interface that has the routable address (`ip -br addr`)",
+        incident.exhibits(places, 4),
+    ));
 }

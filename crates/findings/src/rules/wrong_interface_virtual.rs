@@ -28,11 +28,14 @@ use ncclctl_facts::net::{Interface, Kind};
 
 use crate::evidence::{ChosenInterface, Evidence};
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
+use crate::incident::is_virtual_interface;
 use crate::paths::host_name;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
+    incident: Some(incident),
     ..Rule::new(
         "wrong-interface-virtual",
         Severity::Error,
@@ -128,4 +131,41 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
         );
         findings.push(super::between_hosts(evidence, finding));
     }
+}
+
+fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
+    if incident.finished() {
+        return;
+    }
+    let bad = incident.log.processes.iter().find(|p| {
+        p.bootstrap.value.first().is_some_and(|b| {
+            // a tunnel's link-local address is the more telling cause
+            let tunnel = b.interface.starts_with("ip6tnl") || b.interface.starts_with("tun");
+            is_virtual_interface(&b.interface)
+                && !(tunnel && b.ip.is_some_and(ncclctl_nccl::log::address::is_link_local))
+        })
+    });
+    let Some(p) = bad else { return };
+    let interface = &p.bootstrap.value[0].interface;
+    let other = incident
+        .log
+        .processes
+        .iter()
+        .filter(|o| o.host != p.host)
+        .find_map(|o| o.bootstrap.value.first());
+    let hosts = incident.log.hosts().len();
+    // one host alone can talk to itself over its bridge
+    if hosts < 2 && incident.socket_failures().is_empty() {
+        return;
+    }
+    let beside = other.map_or(String::new(), |o| format!(", the other host {}", o.interface));
+    findings.push(RULE.found(
+        Confidence::Certain,
+        format!("{} chose {interface}{beside}", p.host),
+        "this is the host's end of a container's link, a bridge or a tunnel: other hosts can not \
+         reach its address, so set-up waits for ever or is refused",
+        "set NCCL_SOCKET_IFNAME to the routable interface on that host, or exclude these: \
+         NCCL_SOCKET_IFNAME=^veth,docker,br-,cni,cali,lo",
+        incident.exhibits([&p.bootstrap.at, &p.sockets.at], 2),
+    ));
 }

@@ -154,11 +154,6 @@ impl Builder {
                 kept.push_str(&String::from_utf8_lossy(text));
                 kept.push('\n');
             }
-            if text.starts_with(b"# Avg bus bandwidth")
-                || text.starts_with(b"# Collective test concluded")
-            {
-                // a trailing `#` or the concluding line may still follow; a new head opens anew
-            }
         }
     }
 
@@ -288,15 +283,11 @@ impl Builder {
                     p.queue_pairs.push((qp, at));
                 }
             }
-            Message::Ring(channel, [previous, _, next]) => {
-                if p.rings.len() < 256 {
-                    p.rings.push((channel, previous, next));
-                }
+            Message::Ring(channel, [previous, _, next]) if p.rings.len() < 256 => {
+                p.rings.push((channel, previous, next));
             }
-            Message::Order(channel, ranks) => {
-                if p.orders.len() < 256 {
-                    p.orders.push((channel, cut(ranks.as_bytes())));
-                }
+            Message::Order(channel, ranks) if p.orders.len() < 256 => {
+                p.orders.push((channel, cut(ranks.as_bytes())));
             }
             Message::Trees(text) => p.trees = cut(text.as_bytes()),
             Message::Channels(text) => p.channels = cut(text.as_bytes()),

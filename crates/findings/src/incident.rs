@@ -1,0 +1,201 @@
+//! An incident: everything that a user handed in about one run, joined. Rules with an `incident`
+//! hook look at it; what a rule needs from several inputs at once (a log and the facts of a node,
+//! an env file and a log) stands side by side here.
+
+use std::collections::BTreeMap;
+
+use ncclctl_nccl::log::{At, Model, Notice, Process, Signal, failure};
+
+use crate::finding::Exhibit;
+
+/// What was handed in.
+#[derive(Clone, Debug, Default)]
+pub struct Incident {
+    /// Logs of every rank, host and launcher, as one model.
+    pub log: Model,
+}
+
+/// Networks that NCCL brings itself, or a drop-in of them: they read NCCL_IB_* settings.
+fn is_verbs(network: &str) -> bool {
+    network == "IB" || network.starts_with("IBext") || network.starts_with("UCX")
+}
+
+impl Incident {
+    /// An incident of logs alone.
+    pub fn of_log(log: Model) -> Self {
+        Self { log }
+    }
+
+    /// A line of a log as evidence.
+    pub fn exhibit(&self, at: &At) -> Exhibit {
+        let file = self.log.sources.get(at.source as usize).cloned().unwrap_or_default();
+        Exhibit::Text { file, line: at.line.max(1), column: 1, text: at.text.trim().to_owned() }
+    }
+
+    /// Lines as evidence, at most `limit`.
+    pub fn exhibits<'a>(
+        &self,
+        lines: impl IntoIterator<Item = &'a At>,
+        limit: usize,
+    ) -> Vec<Exhibit> {
+        let mut out: Vec<Exhibit> = Vec::new();
+        for at in lines {
+            let exhibit = self.exhibit(at);
+            if out.len() < limit && !out.contains(&exhibit) {
+                out.push(exhibit);
+            }
+        }
+        out
+    }
+
+    /// Notices whose text has one of the parts.
+    pub fn notices(&self, parts: &[&str]) -> Vec<&Notice> {
+        self.log.notices.iter().filter(|n| parts.iter().any(|p| n.text.contains(p))).collect()
+    }
+
+    /// Notices and lines of a signal together, as places.
+    pub fn places(&self, parts: &[&str], signals: &[Signal]) -> Vec<&At> {
+        let mut out: Vec<&At> = self.notices(parts).into_iter().map(|n| &n.at).collect();
+        for signal in signals {
+            out.extend(self.log.signal(*signal));
+        }
+        out
+    }
+
+    /// The process of a notice.
+    pub fn process(&self, notice: &Notice) -> Option<&Process> {
+        self.log.processes.get(notice.process)
+    }
+
+    /// The value and place of a setting on the first process that has it.
+    pub fn setting(&self, name: &str) -> Option<(&str, &At)> {
+        self.log.processes.iter().find_map(|p| p.setting(name)).map(|s| (s.value.as_str(), &s.at))
+    }
+
+    /// Whether the run went through: every communicator seen was set up on every rank seen, and
+    /// no rank left on an error.
+    pub fn finished(&self) -> bool {
+        let tables = self.log.tables.iter().any(|t| t.text.contains("# Avg bus bandwidth"));
+        let comms = &self.log.communicators;
+        let complete = !comms.is_empty()
+            && comms.iter().all(|c| c.members.values().all(|m| m.complete || !m.started));
+        let trail = self.log.processes.iter().any(|p| p.trails > 0);
+        (complete || tables) && !trail && self.log.signal(Signal::TorchNcclError).is_empty()
+    }
+
+    /// Why RDMA must have been meant, in words, with the line that shows it.
+    pub fn rdma_meant(&self) -> Option<(String, Option<&At>)> {
+        for p in &self.log.processes {
+            for (name, setting) in &p.settings {
+                let value = setting.value.as_str();
+                let speaks = match name.as_str() {
+                    "NCCL_IB_DISABLE" => value == "0",
+                    "NCCL_NET" => !value.eq_ignore_ascii_case("socket"),
+                    "NCCL_NET_PLUGIN" => value != "none",
+                    "NCCL_NET_GDR_LEVEL" | "NCCL_NET_GDR_READ" | "NCCL_COLLNET_ENABLE" => {
+                        value != "0" && value != "LOC"
+                    }
+                    name => name.starts_with("NCCL_IB_"),
+                };
+                if speaks {
+                    return Some((format!("{name}={value} is set"), Some(&setting.at)));
+                }
+            }
+            if is_verbs(&p.network.value) {
+                return Some((format!("{} uses {}", p.host, p.network.value), Some(&p.network.at)));
+            }
+        }
+        self.notices(&["Unable to open device", "ibv_open_device"])
+            .first()
+            .map(|n| ("an RDMA device is in sysfs".to_owned(), Some(&n.at)))
+    }
+
+    /// Whether a GPU is of a kind that stands in machines without RDMA.
+    pub fn small_gpus(&self) -> bool {
+        const SMALL: &[&str] = &["Tesla T4", "NVIDIA T4", "NVIDIA L4", "A10G", "Tesla P4", "M60"];
+        self.log.tables.iter().any(|t| SMALL.iter().any(|s| t.text.contains(s)))
+    }
+
+    /// Whether something shows that this machine has no RDMA device at all.
+    pub fn no_rdma_here(&self) -> bool {
+        false
+    }
+
+    /// Devices that only a plugin can use, with the fact that shows them.
+    pub fn needs_plugin(&self) -> Option<(String, Exhibit)> {
+        None
+    }
+
+    /// Whether the locked-memory limit is known to be unlimited.
+    pub fn memlock_unlimited(&self) -> bool {
+        false
+    }
+
+    /// Processes by host, in order; nameless ones left out.
+    pub fn by_host(&self) -> BTreeMap<&str, Vec<&Process>> {
+        let mut hosts: BTreeMap<&str, Vec<&Process>> = BTreeMap::new();
+        for p in &self.log.processes {
+            if !p.host.is_empty() {
+                hosts.entry(&p.host).or_default().push(p);
+            }
+        }
+        hosts
+    }
+
+    /// Failed completions with their notices.
+    pub fn completions(&self) -> Vec<(failure::Completion, &Notice)> {
+        self.log.notices.iter().filter_map(|n| Some((failure::completion(&n.text)?, n))).collect()
+    }
+
+    /// Failed socket calls with their notices.
+    pub fn socket_failures(&self) -> Vec<(failure::Socket, &Notice)> {
+        self.log.notices.iter().filter_map(|n| Some((failure::socket(&n.text)?, n))).collect()
+    }
+
+    /// Whether a process' network is NCCL's own verbs transport or a drop-in of it.
+    pub fn uses_verbs(process: &Process) -> bool {
+        is_verbs(&process.network.value)
+    }
+}
+
+/// Whether a name is written like the host's end of a container's link, or a bridge of containers.
+pub fn is_virtual_interface(name: &str) -> bool {
+    const PREFIXES: &[&str] = &[
+        "docker",
+        "br-",
+        "cni",
+        "flannel",
+        "cali",
+        "virbr",
+        "lxc",
+        "lxdbr",
+        "cilium",
+        "kube-",
+        "weave",
+        "antrea",
+        "ovs-",
+        "vnet",
+        "tun",
+        "tap",
+        "ip6tnl",
+        "wg",
+        "tailscale",
+        "zt",
+        "nerdctl",
+        "podman",
+    ];
+    if let Some(rest) = name.strip_prefix("veth") {
+        // `veth0` is a name people give inside a container; the host's end has random letters
+        return rest.len() >= 6;
+    }
+    PREFIXES.iter().any(|p| name.starts_with(p))
+}
+
+/// The first three parts of an IPv4 address: good enough to tell subnets apart when no prefix
+/// length is known.
+pub fn subnet24(ip: std::net::IpAddr) -> Option<[u8; 3]> {
+    ncclctl_nccl::log::address::v4(ip).map(|v4| {
+        let [a, b, c, _] = v4.octets();
+        [a, b, c]
+    })
+}

@@ -1,0 +1,88 @@
+//! `ib-device-not-visible`: RDMA device nodes are not in the container.
+//!
+//! ## What
+//!
+//! NCCL sees an RDMA device in sysfs but can not open it, or finds none although RDMA is asked for.
+//!
+//! ## Why
+//!
+//! /sys is the host's, /dev is the container's own: the HCA shows up in /sys/class/infiniband, but
+//! /dev/infiniband/uverbs* is not there, or its use is not allowed.
+//!
+//! ## Example
+//!
+//! `ds-worker-1 can not open mlx5_bond_0`
+//!
+//! ## Remedy
+//!
+//! Docker: `--device=/dev/infiniband --ulimit memlock=-1`; Kubernetes: a resource of the RDMA
+//! device plugin.
+//!
+//! ## Source
+//!
+//! NCCL src/transport/net_ib (ncclIbInitDevices), src/misc/ibvwrap.cc.
+
+use ncclctl_nccl::log::Process;
+
+use crate::finding::{Confidence, Finding, Severity};
+use crate::incident::Incident;
+use crate::rule::Rule;
+
+pub(super) const RULE: Rule = Rule {
+    incident: Some(look),
+    ..Rule::new(
+        "ib-device-not-visible",
+        Severity::Error,
+        "RDMA device nodes are not in the container",
+    )
+};
+
+fn look(incident: &Incident, findings: &mut Vec<Finding>) {
+    let refused = incident.notices(&["Unable to open device", "ibv_open_device"]);
+    if let Some(last) = refused.last() {
+        let host = incident.process(last).map_or("a host", |p| p.host.as_str());
+        let device = last
+            .text
+            .split("Unable to open device ")
+            .nth(1)
+            .map_or("its RDMA device", |d| d.split(' ').next().unwrap_or(d));
+        findings.push(RULE.found(
+            Confidence::Certain,
+            format!("{host} can not open {device}"),
+            "the device is in /sys, but its node under /dev/infiniband is not in the container or \
+             may not be used",
+            "map the nodes: docker `--device=/dev/infiniband --ulimit memlock=-1`, Kubernetes a \
+             resource of the RDMA device plugin (such as rdma/hca)",
+            incident.exhibits(refused.iter().map(|n| &n.at), 4),
+        ));
+        return;
+    }
+    // RDMA is forced or filtered for, and nothing is there
+    let forced = incident.notices(&["Failed to initialize any NET plugin", "network IB not found"]);
+    let process = incident.log.processes.iter().find(|p| p.no_rdma.is_some() && asked(p).is_some());
+    let Some(p) = process else { return };
+    if !incident.notices(&["Failed to open libibverbs"]).is_empty() {
+        return;
+    }
+    let (Some(at), Some((name, value, set))) = (&p.no_rdma, asked(p)) else { return };
+    let mut places = vec![at, set];
+    places.extend(forced.iter().map(|n| &n.at));
+    findings.push(RULE.found(
+        Confidence::Likely,
+        format!("{} finds no RDMA device although {name}={value} asks for one", p.host),
+        "/dev/infiniband is not in the container, the ports are down, or NCCL_IB_HCA names devices \
+         of another machine",
+        "compare `ls /sys/class/infiniband` with `ls /dev/infiniband` in the container; map \
+         /dev/infiniband (or ask for the RDMA resource), and correct NCCL_IB_HCA",
+        incident.exhibits(places, 4),
+    ));
+}
+
+/// The setting that asks for RDMA.
+fn asked(p: &Process) -> Option<(&'static str, &str, &ncclctl_nccl::log::At)> {
+    ["NCCL_NET", "NCCL_IB_HCA", "NCCL_IB_GID_INDEX"].iter().find_map(|name| {
+        let setting = p.setting(name)?;
+        let verbs = *name != "NCCL_NET" || setting.value.eq_ignore_ascii_case("IB");
+        verbs.then_some((*name, setting.value.as_str(), &setting.at))
+    })
+}

@@ -1,0 +1,74 @@
+//! `memlock-limit`: locked-memory limit too small for registration.
+//!
+//! ## What
+//!
+//! The kernel refused to pin memory for RDMA: `Cannot allocate memory`.
+//!
+//! ## Why
+//!
+//! RDMA needs locked pages; the container's RLIMIT_MEMLOCK (often 64 KiB) is the bound, unless the
+//! process is root with IPC_LOCK.
+//!
+//! ## Example
+//!
+//! `h1: ibv_create_cq failed: Cannot allocate memory`
+//!
+//! ## Remedy
+//!
+//! docker `--ulimit memlock=-1`; in Kubernetes set the runtime's default limit, or run as root with
+//! IPC_LOCK.
+//!
+//! ## Source
+//!
+//! ibv_reg_mr(3), ibv_create_cq(3); libibverbs warns `RLIMIT_MEMLOCK is N bytes`.
+
+use ncclctl_nccl::log::Signal;
+
+use crate::finding::{Confidence, Finding, Severity};
+use crate::incident::Incident;
+use crate::rule::Rule;
+
+pub(super) const RULE: Rule = Rule {
+    incident: Some(look),
+    ..Rule::new("memlock-limit", Severity::Error, "locked-memory limit too small for registration")
+};
+
+fn look(incident: &Incident, findings: &mut Vec<Finding>) {
+    let calls = incident.notices(&[
+        "ibv_reg_mr",
+        "ibv_create_cq",
+        "ibv_create_qp",
+        "ibv_alloc_pd",
+        "ibv_reg_dmabuf_mr",
+        "fi_mr_reg",
+        "register memory",
+    ]);
+    let refused: Vec<_> =
+        calls.iter().filter(|n| n.text.contains("Cannot allocate memory")).collect();
+    let limits: Vec<_> = incident
+        .log
+        .signal(Signal::MemlockLimit)
+        .iter()
+        .filter(|at| at.text.contains("RLIMIT_MEMLOCK"))
+        .collect();
+    if (refused.is_empty() && limits.is_empty()) || incident.memlock_unlimited() {
+        return;
+    }
+    let host =
+        refused.first().and_then(|n| incident.process(n)).map_or("a host", |p| p.host.as_str());
+    let call = refused
+        .first()
+        .and_then(|n| ncclctl_nccl::log::failure::call(&n.text))
+        .map_or("memory registration".to_owned(), |(name, _)| name.to_owned());
+    let mut places: Vec<_> = refused.iter().map(|n| &n.at).collect();
+    places.extend(limits.iter().copied());
+    findings.push(RULE.found(
+        if limits.is_empty() { Confidence::Likely } else { Confidence::Certain },
+        format!("{host}: {call} was refused for lack of locked memory"),
+        "RDMA pins its buffers; the container's locked-memory limit (`ulimit -l`, often 64 KiB) is \
+         too small",
+        "docker `--ulimit memlock=-1:-1`; Kubernetes: raise the runtime's LimitMEMLOCK, or run as \
+         root with capability IPC_LOCK (it does nothing for a non-root user)",
+        incident.exhibits(places, 4),
+    ));
+}
