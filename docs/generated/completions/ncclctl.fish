@@ -1,0 +1,98 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_ncclctl_global_optspecs
+    string join \n q/quiet h/help V/version
+end
+
+function __fish_ncclctl_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_ncclctl_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_ncclctl_using_subcommand
+    set -l cmd (__fish_ncclctl_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -s h -l help -d 'Print help'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "bench" -d 'Measure: real ranks, real traffic, and a verdict'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "worker" -d 'Take part in a trial that is coordinated elsewhere'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "show" -d 'Show a saved result again, in any format'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "rank" -d 'One rank of a trial; started by a worker'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "completions" -d 'Write shell completions to standard output'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "man" -d 'Write a manual page to standard output'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s b -l minbytes -d 'Least size' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s e -l maxbytes -d 'Greatest size' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s f -l stepfactor -d 'Factor between sizes' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s i -l stepbytes -d 'Bytes between sizes, instead of a factor' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s n -l iters -d 'Operations a size, instead of repeating until precise' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s w -l warmup-iters -d 'Warm-up operations a size, instead of warming up until steady' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s c -l check -d 'Check results: 0 no, 1 yes' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s d -l datatype -d 'Element type, or `all`' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s N -l run-cycles -d 'How often to run everything' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l op -d 'Reduction: sum, prod, min, max, avg or `all`' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s r -l root -d 'Root of broadcast, reduce, gather and scatter' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l collective -d 'Collective, repeatable, or `all`: all_reduce all_gather reduce_scatter broadcast reduce alltoall gather scatter sendrecv' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l ranks -d 'Ranks on this machine [default: 2]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l engine -d 'What moves the bytes: auto, tcp' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l listen -d 'Wait here for workers on other machines' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l workers -d 'Workers to wait for' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l token-file -d 'File with the join token; made (0600) if it does not exist' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l sweep-workers -d 'Run on the first N workers too, for each N: a scaling table' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l env -d 'NCCL setting for the ranks, repeatable; wins over the environment' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l env-file -d 'NCCL settings from a file, by Docker\'s rules' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l ifname -d 'Interfaces, as NCCL_SOCKET_IFNAME: prefixes, `=` for exact names, `^` to exclude; no wildcards' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l threshold -d 'Pass from this share of what is expected' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l line-rate -d 'What every NIC was bought for, bits per second, like 100G' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l time-limit -d 'Time for all sizes together' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l precision -d 'Wanted half width of the 95% confidence interval' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l deadline -d 'Who says nothing for this long is lost' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l join-timeout -d 'How long to wait for workers to join' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s o -l output -d 'Output format' -r -f -a "table\t'nccl-tests\' table, then the verdict as comment lines'
+json\t'One JSON document with everything'
+jsonl\t'Events as JSON, one a line, while they happen; the result last'
+csv\t'One line a size'
+junit\t'JUnit XML'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l save -d 'Write everything that was measured to a file, for `ncclctl show`' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l strict -d 'Inconclusive results fail'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l no-verdict -d 'Only measure'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand worker" -l join -d 'Where the coordinator listens' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand worker" -l token-file -d 'File with the join token; else the variable NCCLCTL_TOKEN is read' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand worker" -l name -d 'Name to show for this worker [default: the host name]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand worker" -l ranks -d 'Ranks to run here' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand worker" -l join-timeout -d 'How long to try to reach the coordinator' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand worker" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand worker" -s h -l help -d 'Print help'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand worker" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand show" -s o -l output -d 'Output format' -r -f -a "table\t'nccl-tests\' table, then the verdict as comment lines'
+json\t'One JSON document with everything'
+jsonl\t'Events as JSON, one a line, while they happen; the result last'
+csv\t'One line a size'
+junit\t'JUnit XML'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand show" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand show" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s h -l help -d 'Print help'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand completions" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand completions" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand man" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand man" -s h -l help -d 'Print help'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand man" -s V -l version -d 'Print version'
