@@ -2,10 +2,13 @@
 //! when somebody is lost.
 
 mod blame;
+mod budget;
 mod evidence;
 mod gate;
+mod loss;
 mod measure;
 mod others;
+mod rendezvous;
 mod workers;
 
 use std::io;
@@ -133,6 +136,40 @@ async fn carry_out(
     .await;
     sink(Event::TrialFinished);
     result
+}
+
+/// A rendezvous without anything to measure: join, settings, a barrier, leave.
+pub(crate) fn rehearse(
+    address: &str,
+    token: &Token,
+    wanted: usize,
+) -> Result<crate::rendezvous::Took, TrialError> {
+    raise_descriptor_limit();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| TrialError::environment(format!("can not start: {error}")))?;
+    runtime.block_on(async {
+        let gate = gate::Gate::open(bind(address).await?, token)
+            .map_err(|error| TrialError::environment(error.to_string()))?;
+        let plan = TrialPlan::new("tcp");
+        let mut first = None;
+        let mut note = |event: Event| {
+            if let Event::WorkerJoined { .. } = event {
+                first.get_or_insert_with(std::time::Instant::now);
+            }
+        };
+        let mut workers = workers::Workers::gather(gate, wanted, &plan, &mut note).await?;
+        let first = first.unwrap_or_else(std::time::Instant::now);
+        let mut took = crate::rendezvous::Took { joined: first.elapsed(), ..Default::default() };
+        measure::start(&plan, &mut workers, wanted, &mut |_| {}).await?;
+        took.started = first.elapsed();
+        measure::barrier(&mut workers).await?;
+        took.barrier = first.elapsed();
+        workers.leave().await;
+        took.left = first.elapsed();
+        Ok(took)
+    })
 }
 
 async fn bind(address: &str) -> Result<TcpListener, TrialError> {

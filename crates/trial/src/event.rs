@@ -67,6 +67,15 @@ pub enum Event {
         /// The result.
         point: Point,
     },
+    /// A rank's process wrote a line to its standard output or error.
+    RankSaid {
+        /// Rank.
+        rank: usize,
+        /// Host name.
+        host: String,
+        /// The line, cut to a sensible length.
+        line: String,
+    },
     /// Something was lost.
     Failed {
         /// Who and what.

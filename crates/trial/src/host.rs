@@ -49,14 +49,99 @@ pub(crate) fn process_state(pid: u32) -> Option<&'static str> {
     }
 }
 
-/// Whether the kernel says that this container's memory limit took processes.
-pub(crate) fn oom_kill() -> Option<String> {
-    let root = root();
-    let text = root
-        .read("/sys/fs/cgroup/memory.events")
-        .or_else(|_| root.read("/sys/fs/cgroup/memory/memory.oom_control"))
-        .ok()?;
-    let kills: u64 =
-        text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()?;
-    (kills > 0).then(|| format!("; the container's memory limit has taken {kills} so far"))
+/// How many processes the kernel has killed for want of memory: in this container, on this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OomKills {
+    container: Option<u64>,
+    machine: Option<u64>,
+}
+
+impl OomKills {
+    /// Counts as of now.
+    pub(crate) fn now() -> Self {
+        Self::read(root())
+    }
+
+    fn read(root: &Root) -> Self {
+        let count = |path: &str| {
+            let text = root.read(path).ok()?;
+            text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+        };
+        let membership = root.read("/proc/self/cgroup").unwrap_or_default();
+        let container = membership.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':');
+            let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+            let path = path.trim_end_matches('/');
+            match controllers {
+                "" => count(&format!("/sys/fs/cgroup{path}/memory.events")),
+                _ if controllers.split(',').any(|c| c == "memory") => {
+                    count(&format!("/sys/fs/cgroup/memory{path}/memory.oom_control"))
+                }
+                _ => None,
+            }
+        });
+        // in a container whose cgroup namespace is not its own the path above is the host's
+        let container = container
+            .or_else(|| count("/sys/fs/cgroup/memory.events"))
+            .or_else(|| count("/sys/fs/cgroup/memory/memory.oom_control"));
+        Self { container, machine: count("/proc/vmstat") }
+    }
+
+    /// What a death by signal 9 since then means.
+    pub(crate) fn explain_since(self, before: Self) -> &'static str {
+        let more = |now: Option<u64>, then: Option<u64>| now > then && then.is_some();
+        if more(self.container, before.container) {
+            "out of memory: the container's memory limit was reached"
+        } else if more(self.machine, before.machine) {
+            "out of memory: the machine had none left"
+        } else if self == Self::default() {
+            "killed"
+        } else {
+            "killed by somebody, not for want of memory"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> OomKills {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        OomKills::read(&Root::captured(folder.path(), BTreeMap::new()))
+    }
+
+    #[test]
+    fn who_took_the_memory() {
+        let v2 = |kills: u32, machine: u32| {
+            tree(&[
+                ("proc/self/cgroup", "0::/kube/pod1\n"),
+                (
+                    "sys/fs/cgroup/kube/pod1/memory.events",
+                    &format!("low 0\noom 1\noom_kill {kills}\n"),
+                ),
+                ("proc/vmstat", &format!("nr_free_pages 1\noom_kill {machine}\n")),
+            ])
+        };
+        insta::assert_snapshot!(v2(1, 4).explain_since(v2(0, 3)), @"out of memory: the container's memory limit was reached");
+        insta::assert_snapshot!(v2(0, 4).explain_since(v2(0, 3)), @"out of memory: the machine had none left");
+        insta::assert_snapshot!(v2(2, 3).explain_since(v2(2, 3)), @"killed by somebody, not for want of memory");
+        let v1 = |kills: u32| {
+            tree(&[
+                ("proc/self/cgroup", "5:memory,x:/docker/a\n0::/\n"),
+                (
+                    "sys/fs/cgroup/memory/memory.oom_control",
+                    &format!("under_oom 0\noom_kill {kills}\n"),
+                ),
+            ])
+        };
+        assert!(v1(1).explain_since(v1(0)).contains("container"));
+    }
 }

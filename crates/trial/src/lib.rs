@@ -17,6 +17,7 @@ pub mod launch;
 mod message;
 pub mod plan;
 pub mod rank;
+pub mod rendezvous;
 mod stats;
 pub mod tcp;
 mod tls;

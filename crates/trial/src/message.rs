@@ -40,8 +40,12 @@ pub(crate) struct Hello {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToWorker {
+    /// You are in; say every so often that you are alive.
+    Welcome { beat: Duration },
+    /// You are not, and why.
+    Refused { reason: String },
     /// Start these ranks, each in a fresh process.
-    Start { engine: String, setups: Vec<Setup>, beat: Duration },
+    Start { engine: String, setups: Vec<Setup> },
     /// Pass on to one rank.
     Rank { rank: usize, step: Step },
     /// Pass on to every rank of this worker.
@@ -66,6 +70,8 @@ pub(crate) enum FromWorker {
     Rank { rank: usize, answer: Answer },
     /// A rank is gone or shows no sign of life.
     Lost { rank: usize, seen: String },
+    /// A rank's process wrote a line to its standard output or error.
+    Said { rank: usize, line: String },
     /// Counters as of now.
     Counted { counters: Box<HostCounters> },
     /// All ranks have ended.
@@ -80,12 +86,29 @@ pub(crate) enum FromWorker {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Step {
-    Open { engine: String, setup: Box<Setup>, beat: Duration },
-    Connect { contacts: Vec<Contact> },
-    Run { batch: Batch },
-    Verify { case: Case },
-    Probe { probe: Probe },
-    ReduceRate { case: Case, duration: Duration },
+    Open {
+        engine: String,
+        setup: Box<Setup>,
+        beat: Duration,
+    },
+    /// The worker is alive.
+    Beat,
+    Connect {
+        contacts: Vec<Contact>,
+    },
+    Run {
+        batch: Batch,
+    },
+    Verify {
+        case: Case,
+    },
+    Probe {
+        probe: Probe,
+    },
+    ReduceRate {
+        case: Case,
+        duration: Duration,
+    },
 }
 
 /// What a rank answers to a step.

@@ -6,12 +6,13 @@
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
 
 use crate::engine::{Engine, EngineError, ErrorKind};
 use crate::frame;
 use crate::message::{Answer, Step};
+use crate::worker::MISSED;
 
 /// Why a rank could not serve its worker.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +51,7 @@ fn serve(socket: &UnixStream) -> Result<(), RankError> {
     let Some(Step::Open { engine, setup, beat }) = first else {
         return if first.is_none() { Ok(()) } else { Err(RankError::OutOfTurn) };
     };
-    spawn_beat(Arc::clone(&writer), beat);
+    let steps = listen(reader, Arc::clone(&writer), beat);
     let mut engine = match crate::engine::by_name(&engine) {
         Ok(engine) => engine,
         Err(error) => {
@@ -66,22 +67,18 @@ fn serve(socket: &UnixStream) -> Result<(), RankError> {
     });
     answer(&writer, &opened.unwrap_or_else(|error| Answer::Failed { error }))
         .map_err(RankError::Worker)?;
-    loop {
-        let step = match frame::read_blocking(&mut reader) {
-            Ok(Some(step)) => step,
-            Ok(None) => return Ok(()),
-            Err(error) => return Err(RankError::Worker(error)),
-        };
+    for step in steps {
         let reply = take(&mut *engine, step).unwrap_or_else(|error| Answer::Failed { error });
         answer(&writer, &reply).map_err(RankError::Worker)?;
     }
+    Ok(())
 }
 
 fn take(engine: &mut dyn Engine, step: Step) -> Result<Answer, EngineError> {
     Ok(match step {
-        Step::Open { .. } => {
+        Step::Open { .. } | Step::Beat => {
             return Err(EngineError {
-                message: "opened twice".to_owned(),
+                message: "told to do what is no step".to_owned(),
                 kind: ErrorKind::Other,
                 peer: None,
             });
@@ -98,21 +95,48 @@ fn take(engine: &mut dyn Engine, step: Step) -> Result<Answer, EngineError> {
 
 fn answer(writer: &Mutex<UnixStream>, answer: &Answer) -> std::io::Result<()> {
     let bytes = frame::encode(answer)?;
-    let mut writer = writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
     writer.write_all(&bytes)
 }
 
-/// Says that this process still runs, from a thread of its own: a rank that waits for a peer in the
-/// middle of a collective is alive, a stopped or starved one is not.
-#[expect(clippy::exit, reason = "a rank without a worker has nobody to return to")]
-fn spawn_beat(writer: Arc<Mutex<UnixStream>>, every: Duration) {
+/// Reads steps and says that this process still runs, from threads of their own: a rank that waits for
+/// a peer in the middle of a collective is alive, a stopped or starved one is not. A worker that is
+/// stopped or gone can not end this process, so it ends itself.
+fn listen(
+    mut reader: UnixStream,
+    writer: Arc<Mutex<UnixStream>>,
+    beat: Duration,
+) -> mpsc::Receiver<Step> {
+    let (sender, steps) = mpsc::channel();
+    let heard = Arc::new(Mutex::new(Instant::now()));
+    let hears = Arc::clone(&heard);
     std::thread::spawn(move || {
         loop {
-            std::thread::sleep(every);
-            if answer(&writer, &Answer::Beat).is_err() {
+            let listening = match frame::read_blocking(&mut reader) {
+                Ok(Some(Step::Beat)) => true,
+                Ok(Some(step)) => sender.send(step).is_ok(),
+                Ok(None) | Err(_) => false,
+            };
+            if !listening {
                 // the worker closed the socket: the main thread may be deep in a wait on a peer
-                std::process::exit(1);
+                leave();
+            }
+            *hears.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+    });
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(beat / 2);
+            let silent = heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+            if silent > beat * (MISSED + 2) || answer(&writer, &Answer::Beat).is_err() {
+                leave();
             }
         }
     });
+    steps
+}
+
+#[expect(clippy::exit, reason = "a rank without a worker has nobody to return to")]
+fn leave() -> ! {
+    std::process::exit(1)
 }

@@ -1,22 +1,21 @@
 //! A worker: one per machine, container or pod. Joins the coordinator, starts ranks, passes messages
 //! on, reads counters. It keeps nothing: whatever ends it ends its ranks.
 
-use std::collections::BTreeMap;
+mod ranks;
+
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use crate::engine::Setup;
+use self::ranks::Ranks;
+pub(crate) use self::ranks::Source;
 use crate::frame;
 use crate::host;
-use crate::message::{Answer, FromWorker, Hello, Join, PROTOCOL, Step, ToWorker};
+use crate::message::{FromWorker, Hello, Join, PROTOCOL, ToWorker};
 use crate::tls;
 use crate::token::Token;
 
@@ -65,6 +64,14 @@ pub enum WorkerError {
         /// Address as given.
         address: String,
     },
+    /// It does not take this worker.
+    #[error("coordinator {address} does not take this worker: {reason}")]
+    Refused {
+        /// Address as given.
+        address: String,
+        /// Its reason.
+        reason: String,
+    },
     /// It closed the connection before the trial was over.
     #[error("coordinator {address} is gone: {seen}")]
     Gone {
@@ -112,38 +119,53 @@ pub(crate) async fn serve(
     token: &Token,
     options: Options,
 ) -> Result<Ended, WorkerError> {
-    let mut stream = connect(address, token, options.patience).await?;
-    let gone = |error: io::Error| WorkerError::Gone {
-        address: address.to_owned(),
-        seen: error.to_string(),
-    };
-    let exported = tls::exported(stream.get_ref().1)
-        .map_err(|error| WorkerError::Setup(io::Error::other(error)))?;
-    let join = Join { protocol: PROTOCOL, proof: tls::proof(token, &exported) };
-    let name = options.name.clone();
+    let source = Source::Process(options.rank_program.clone());
+    serve_from(address, token, options, source).await
+}
+
+/// As [`serve`], with ranks from any source.
+pub(crate) async fn serve_from(
+    address: &str,
+    token: &Token,
+    options: Options,
+    source: Source,
+) -> Result<Ended, WorkerError> {
     let described = tokio::task::spawn_blocking(host::describe)
         .await
         .map_err(|error| WorkerError::Setup(io::Error::other(error)))?;
     let hello = Hello {
         index: options.index,
         world: options.world,
-        name: name.unwrap_or_else(|| described.name.clone()),
+        name: options.name.clone().unwrap_or_else(|| described.name.clone()),
         ranks: options.ranks,
         host: described,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let first = frame::encode(&join).map_err(gone)?;
-    frame::write(&mut stream, &first).await.map_err(gone)?;
-    let second = frame::encode(&hello).map_err(gone)?;
-    frame::write(&mut stream, &second).await.map_err(gone)?;
+    let (stream, beat) = connect(address, token, &hello, options.patience).await?;
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(
+        stream.get_ref().0,
+        u32::try_from((beat * (MISSED + 2)).as_millis()).unwrap_or(u32::MAX),
+    );
     let (reader, writer) = tokio::io::split(stream);
-    Serving::new(address, options).run(reader, writer).await
+    Serving::new(address, source, beat).run(reader, writer).await
 }
 
 type Stream = tokio_rustls::client::TlsStream<TcpStream>;
 
-/// Tries until the coordinator answers or patience ends: it may start after its workers.
-async fn connect(address: &str, token: &Token, patience: Duration) -> Result<Stream, WorkerError> {
+/// Why one try failed: worth another, or not.
+enum Failed {
+    ForNow(String),
+    ForGood(WorkerError),
+}
+
+/// Tries until the coordinator takes this worker or patience ends: it may start after its workers, and
+/// it may be busy with others.
+async fn connect(
+    address: &str,
+    token: &Token,
+    hello: &Hello,
+    patience: Duration,
+) -> Result<(Stream, Duration), WorkerError> {
     let config = tls::client(token).map_err(|e| WorkerError::Setup(io::Error::other(e)))?;
     let connector = tokio_rustls::TlsConnector::from(config);
     let started = Instant::now();
@@ -152,33 +174,61 @@ async fn connect(address: &str, token: &Token, patience: Duration) -> Result<Str
     loop {
         tries += 1;
         let left = patience.saturating_sub(started.elapsed());
-        let once = tokio::time::timeout(left.min(Duration::from_secs(5)), async {
-            let tcp = TcpStream::connect(address).await.map_err(|e| describe(address, &e))?;
-            let _ = tcp.set_nodelay(true);
-            let name = rustls::pki_types::ServerName::from(std::net::IpAddr::from([127, 0, 0, 1]));
-            connector.connect(name, tcp).await.map_err(|error| {
-                if is_other_key(&error) { "other token".to_owned() } else { error.to_string() }
-            })
-        })
-        .await
-        .unwrap_or_else(|_| Err("no answer".to_owned()));
-        match once {
-            Ok(stream) => return Ok(stream),
-            Err(seen) if seen == "other token" => {
-                return Err(WorkerError::OtherToken { address: address.to_owned() });
-            }
-            Err(seen) if started.elapsed() + pause >= patience => {
-                return Err(WorkerError::Unreachable {
-                    address: address.to_owned(),
-                    seen,
-                    tries,
-                    waited: started.elapsed(),
-                });
-            }
-            Err(_) => {}
+        let once = once(address, token, hello, &connector);
+        let seen = match tokio::time::timeout(left.min(TRY), once).await {
+            Ok(Ok(joined)) => return Ok(joined),
+            Ok(Err(Failed::ForGood(error))) => return Err(error),
+            Ok(Err(Failed::ForNow(seen))) => seen,
+            Err(_) => "no answer (dropped by a firewall, or no such host)".to_owned(),
+        };
+        if started.elapsed() + pause >= patience {
+            return Err(WorkerError::Unreachable {
+                address: address.to_owned(),
+                seen,
+                tries,
+                waited: started.elapsed(),
+            });
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(1));
+    }
+}
+
+/// One try: TLS, proof, who this is, and the coordinator's word.
+async fn once(
+    address: &str,
+    token: &Token,
+    hello: &Hello,
+    connector: &tokio_rustls::TlsConnector,
+) -> Result<(Stream, Duration), Failed> {
+    let broken = |error: io::Error| Failed::ForNow(error.to_string());
+    let tcp = TcpStream::connect(address)
+        .await
+        .map_err(|error| Failed::ForNow(describe(address, &error)))?;
+    let _ = tcp.set_nodelay(true);
+    // never looked at: the key is pinned, not a name
+    let name = rustls::pki_types::ServerName::from(std::net::IpAddr::from([127, 0, 0, 1]));
+    let mut stream = connector.connect(name, tcp).await.map_err(|error| {
+        if is_other_key(&error) {
+            Failed::ForGood(WorkerError::OtherToken { address: address.to_owned() })
+        } else {
+            Failed::ForNow(format!("TLS: {error}"))
+        }
+    })?;
+    let exported = tls::exported(stream.get_ref().1)
+        .map_err(|error| Failed::ForGood(WorkerError::Setup(io::Error::other(error))))?;
+    let join = Join { protocol: PROTOCOL, proof: tls::proof(token, &exported) };
+    let mut bytes = frame::encode(&join).map_err(broken)?;
+    bytes.extend(frame::encode(hello).map_err(broken)?);
+    frame::write(&mut stream, &bytes).await.map_err(broken)?;
+    match frame::read(&mut stream, frame::LARGEST).await {
+        Ok(Some(ToWorker::Welcome { beat })) => Ok((stream, beat)),
+        Ok(Some(ToWorker::Refused { reason })) => {
+            Err(Failed::ForGood(WorkerError::Refused { address: address.to_owned(), reason }))
+        }
+        Ok(Some(_)) => Err(Failed::ForNow("it spoke out of turn".to_owned())),
+        Ok(None) => Err(Failed::ForNow("it closed the connection".to_owned())),
+        Err(error) => Err(broken(error)),
     }
 }
 
@@ -204,45 +254,23 @@ fn describe(address: &str, error: &io::Error) -> String {
     }
 }
 
-/// One rank's process and the socket to it.
-struct RankProcess {
-    rank: usize,
-    pid: Option<u32>,
-    steps: mpsc::UnboundedSender<Arc<Vec<u8>>>,
-    last_sign: Instant,
-    reported: bool,
-}
-
-/// What happens to a rank.
-enum RankEvent {
-    Answer(usize, Answer),
-    Ended(usize, io::Result<ExitStatus>),
-}
-
 struct Serving<'a> {
     address: &'a str,
-    options: Options,
-    ranks: BTreeMap<usize, RankProcess>,
-    events: mpsc::UnboundedSender<RankEvent>,
-    inbox: mpsc::UnboundedReceiver<RankEvent>,
-    /// How often everyone says that it is alive; four missed in a row are a loss.
+    ranks: Ranks,
+    /// How often everyone says that it is alive.
     beat: Duration,
 }
 
-/// Missed signs of life that make a loss.
+/// How often everyone says that it is alive until it is told otherwise; and missed signs of life that
+/// make a loss.
 pub(crate) const MISSED: u32 = 6;
 
+/// How long one try to join may take.
+const TRY: Duration = Duration::from_secs(5);
+
 impl<'a> Serving<'a> {
-    fn new(address: &'a str, options: Options) -> Self {
-        let (events, inbox) = mpsc::unbounded_channel();
-        Self {
-            address,
-            options,
-            ranks: BTreeMap::new(),
-            events,
-            inbox,
-            beat: Duration::from_secs(1),
-        }
+    fn new(address: &'a str, source: Source, beat: Duration) -> Self {
+        Self { address, ranks: Ranks::new(source, beat), beat }
     }
 
     async fn run(
@@ -251,7 +279,7 @@ impl<'a> Serving<'a> {
         mut writer: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<Ended, WorkerError> {
         let (orders, mut incoming) = mpsc::channel::<io::Result<Option<ToWorker>>>(64);
-        tokio::spawn(async move {
+        let reading = tokio::spawn(async move {
             loop {
                 let order = frame::read::<ToWorker>(&mut reader, frame::LARGEST).await;
                 let last = !matches!(order, Ok(Some(_)));
@@ -261,16 +289,19 @@ impl<'a> Serving<'a> {
             }
         });
         let (out, mut outgoing) = mpsc::unbounded_channel::<Vec<u8>>();
-        let writing = tokio::spawn(async move {
+        let mut writing = tokio::spawn(async move {
             while let Some(bytes) = outgoing.recv().await {
                 frame::write(&mut writer, &bytes).await?;
             }
             tokio::io::AsyncWriteExt::shutdown(&mut writer).await
         });
         let result = self.serve(&mut incoming, &out).await;
-        self.kill_all().await;
+        self.ranks.end_all().await;
         drop(out);
-        let _ = tokio::time::timeout(Duration::from_secs(1), writing).await;
+        if tokio::time::timeout(Duration::from_secs(1), &mut writing).await.is_err() {
+            writing.abort();
+        }
+        reading.abort();
         result
     }
 
@@ -282,8 +313,10 @@ impl<'a> Serving<'a> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut terminate = signal(SignalKind::terminate()).map_err(WorkerError::Setup)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(WorkerError::Setup)?;
-        let mut tick = tokio::time::interval(Duration::from_millis(500));
+        let mut tick = tokio::time::interval(self.beat / 2);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut heard = Instant::now();
+        let mut last_tick = Instant::now();
         let mut last_beat = Instant::now();
         let gone = |seen: String| WorkerError::Gone { address: self.address.to_owned(), seen };
         let send = |message: &FromWorker| {
@@ -307,18 +340,27 @@ impl<'a> Serving<'a> {
                         Some(Err(error)) => return Err(gone(error.to_string())),
                     }
                 }
-                Some(event) = self.inbox.recv() => self.note(event, &send),
+                event = self.ranks.next() => {
+                    if let Some(message) = self.ranks.note(event) {
+                        send(&message);
+                    }
+                }
                 _ = tick.tick() => {
                     // a worker that was stopped itself finds all its clocks late: listen before judging
-                    if heard.elapsed() > self.beat * (MISSED + 2) && incoming.is_empty() {
-                        let silent = heard.elapsed().as_secs_f64();
-                        return Err(gone(format!("no sign of life for {silent:.0} s")));
+                    let late = last_tick.elapsed() > self.beat * 2;
+                    last_tick = Instant::now();
+                    let silent = heard.elapsed();
+                    if silent > self.beat * (MISSED + 2) && !late && incoming.is_empty() {
+                        return Err(gone(format!("no sign of life for {:.0} s", silent.as_secs_f64())));
                     }
                     if last_beat.elapsed() >= self.beat {
                         last_beat = Instant::now();
                         send(&FromWorker::Beat);
+                        self.ranks.beat();
                     }
-                    self.look_for_silent(&send);
+                    if !late {
+                        self.ranks.silent().iter().for_each(&send);
+                    }
                 }
                 _ = terminate.recv() => {
                     send(&FromWorker::Leaving { reason: "SIGTERM".to_owned() });
@@ -334,158 +376,30 @@ impl<'a> Serving<'a> {
 
     async fn obey(&mut self, order: ToWorker, send: &impl Fn(&FromWorker)) {
         match order {
-            ToWorker::Start { engine, setups, beat } => {
-                self.beat = beat;
+            ToWorker::Start { engine, setups } => {
                 for setup in setups {
                     let rank = setup.rank;
-                    if let Err(error) = self.start(&engine, setup) {
+                    if let Err(error) = self.ranks.start(&engine, setup) {
                         let seen = format!("could not be started: {error}");
                         send(&FromWorker::Lost { rank, seen });
                     }
                 }
             }
-            ToWorker::Rank { rank, step } => {
-                if let (Some(process), Ok(bytes)) = (self.ranks.get(&rank), frame::encode(&step)) {
-                    let _ = process.steps.send(Arc::new(bytes));
-                }
-            }
-            ToWorker::Ranks { step } => {
-                if let Ok(bytes) = frame::encode(&step) {
-                    let bytes = Arc::new(bytes);
-                    for process in self.ranks.values() {
-                        let _ = process.steps.send(Arc::clone(&bytes));
-                    }
-                }
-            }
+            ToWorker::Rank { rank, step } => self.ranks.tell(Some(rank), &step),
+            ToWorker::Ranks { step } => self.ranks.tell(None, &step),
             ToWorker::Count => {
-                let pids: Vec<u32> = self.ranks.values().filter_map(|r| r.pid).collect();
-                let counters = Box::new(host::count(&pids));
+                let counters = Box::new(host::count(&self.ranks.pids()));
                 send(&FromWorker::Counted { counters });
             }
             ToWorker::Stop => {
-                self.kill_all().await;
+                self.ranks.end_all().await;
                 send(&FromWorker::Stopped);
             }
-            ToWorker::Beat | ToWorker::Leave | ToWorker::Abort { .. } => {}
+            ToWorker::Beat
+            | ToWorker::Leave
+            | ToWorker::Abort { .. }
+            | ToWorker::Welcome { .. }
+            | ToWorker::Refused { .. } => {}
         }
-    }
-
-    fn note(&mut self, event: RankEvent, send: &impl Fn(&FromWorker)) {
-        match event {
-            RankEvent::Answer(rank, answer) => {
-                if let Some(process) = self.ranks.get_mut(&rank) {
-                    process.last_sign = Instant::now();
-                    if !matches!(answer, Answer::Beat) {
-                        send(&FromWorker::Rank { rank, answer });
-                    }
-                }
-            }
-            RankEvent::Ended(rank, status) => {
-                // a rank that was told to end has been taken off the list before
-                if self.ranks.remove(&rank).is_some_and(|process| !process.reported) {
-                    send(&FromWorker::Lost { rank, seen: ended(&status) });
-                }
-            }
-        }
-    }
-
-    fn look_for_silent(&mut self, send: &impl Fn(&FromWorker)) {
-        let limit = self.beat * MISSED;
-        for process in self.ranks.values_mut() {
-            let silent = process.last_sign.elapsed();
-            if silent > limit && !process.reported {
-                process.reported = true;
-                let state = process.pid.and_then(host::process_state);
-                let seen = match state {
-                    Some(state) => format!(
-                        "no sign of life for {:.0} s, process is {state}",
-                        silent.as_secs_f64()
-                    ),
-                    None => format!("no sign of life for {:.0} s", silent.as_secs_f64()),
-                };
-                send(&FromWorker::Lost { rank: process.rank, seen });
-            }
-        }
-    }
-
-    fn start(&mut self, engine: &str, setup: Setup) -> io::Result<()> {
-        let rank = setup.rank;
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let socket = UnixStream::from_std(ours)?;
-        let (program, arguments) = &self.options.rank_program;
-        let mut command = tokio::process::Command::new(program);
-        command
-            .args(arguments)
-            .envs(&setup.settings)
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::inherit())
-            // a group of its own: Ctrl-C at a terminal reaches the worker, which then ends its ranks
-            .process_group(0)
-            .kill_on_drop(true);
-        let mut child = command.spawn()?;
-        drop(command);
-        let pid = child.id();
-        let (steps, mut queue) = mpsc::unbounded_channel::<Arc<Vec<u8>>>();
-        let open =
-            Step::Open { engine: engine.to_owned(), setup: Box::new(setup), beat: self.beat / 2 };
-        let _ = steps.send(Arc::new(frame::encode(&open)?));
-        let (mut reader, mut writer) = socket.into_split();
-        let events = self.events.clone();
-        tokio::spawn(async move {
-            while let Some(bytes) = queue.recv().await {
-                if frame::write(&mut writer, &bytes).await.is_err() {
-                    return;
-                }
-            }
-        });
-        tokio::spawn(async move {
-            while let Ok(Some(answer)) = frame::read(&mut reader, frame::LARGEST).await {
-                let _ = events.send(RankEvent::Answer(rank, answer));
-            }
-            let status = child.wait().await;
-            let _ = events.send(RankEvent::Ended(rank, status));
-        });
-        let process = RankProcess { rank, pid, steps, last_sign: Instant::now(), reported: false };
-        self.ranks.insert(rank, process);
-        Ok(())
-    }
-
-    /// Ends every rank and waits until the kernel has taken them.
-    async fn kill_all(&mut self) {
-        let mut waiting = 0;
-        for process in std::mem::take(&mut self.ranks).into_values() {
-            if let Some(pid) =
-                process.pid.and_then(|pid| rustix::process::Pid::from_raw(pid as i32))
-            {
-                let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
-                waiting += 1;
-            }
-        }
-        while waiting > 0 {
-            let event = tokio::time::timeout(Duration::from_secs(2), self.inbox.recv()).await;
-            match event {
-                Ok(Some(RankEvent::Ended(..))) => waiting -= 1,
-                Ok(Some(RankEvent::Answer(..))) => {}
-                Ok(None) | Err(_) => return,
-            }
-        }
-    }
-}
-
-/// How a process ended, in words.
-fn ended(status: &io::Result<ExitStatus>) -> String {
-    use std::os::unix::process::ExitStatusExt as _;
-    match status {
-        Ok(status) => match (status.code(), status.signal()) {
-            (Some(code), _) => format!("exited with code {code}"),
-            (None, Some(9)) => {
-                format!("exited with signal 9 (killed{})", host::oom_kill().unwrap_or_default())
-            }
-            (None, Some(signal)) => format!("exited with signal {signal}"),
-            (None, None) => "ended".to_owned(),
-        },
-        Err(error) => format!("could not be waited for: {error}"),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::frame;
-use crate::message::{Hello, Join, PROTOCOL};
+use crate::message::{Hello, Join, PROTOCOL, ToWorker};
 use crate::tls;
 use crate::token::Token;
 
 /// Connections that may be unproved at the same time; one more pushes out the oldest. A worker needs
-/// milliseconds, so a flood of idle connections can not keep it out.
-const UNPROVED: usize = 512;
+/// milliseconds, and tries again, so a flood of idle connections can not keep it out.
+const UNPROVED: usize = 1024;
 
 /// How long a connection may take to prove itself.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A worker that has proved the token.
 pub(super) struct Joined {
@@ -41,6 +41,7 @@ pub(super) struct Refusals {
 pub(super) struct Gate {
     pub(super) joined: mpsc::Receiver<Joined>,
     pub(super) refusals: Arc<Refusals>,
+    full: Arc<AtomicBool>,
     accepting: JoinHandle<()>,
 }
 
@@ -71,6 +72,9 @@ impl Gate {
         let (sender, joined) = mpsc::channel(64);
         let refusals = Arc::new(Refusals::default());
         let noted = Arc::clone(&refusals);
+        let full = Arc::new(AtomicBool::new(false));
+        let is_full = Arc::clone(&full);
+        let most = most_unproved();
         let accepting = tokio::spawn(async move {
             let mut unproved: VecDeque<AbortHandle> = VecDeque::new();
             loop {
@@ -85,10 +89,10 @@ impl Gate {
                         continue;
                     }
                 };
-                if unproved.len() >= UNPROVED {
+                if unproved.len() >= most {
                     unproved.retain(|task| !task.is_finished());
                 }
-                if unproved.len() >= UNPROVED
+                if unproved.len() >= most
                     && let Some(oldest) = unproved.pop_front()
                 {
                     oldest.abort();
@@ -96,10 +100,16 @@ impl Gate {
                 }
                 let (acceptor, token) = (acceptor.clone(), Arc::clone(&token));
                 let (sender, noted) = (sender.clone(), Arc::clone(&noted));
+                let is_full = Arc::clone(&is_full);
                 let task = tokio::spawn(async move {
                     match tokio::time::timeout(PATIENCE, admit(tcp, &acceptor, &token)).await {
-                        Ok(Ok(joined)) => {
-                            let _ = sender.send(joined).await;
+                        Ok(Ok(mut joined)) => {
+                            if is_full.load(Ordering::Relaxed) {
+                                let why = "the trial has all its workers already";
+                                let _ = refuse(&mut joined.stream, why).await;
+                            } else {
+                                let _ = sender.send(joined).await;
+                            }
                         }
                         Ok(Err(error)) => noted.add(peer, &refusal(&error)),
                         Err(_) => noted.add(peer, "said nothing in time"),
@@ -108,8 +118,26 @@ impl Gate {
                 unproved.push_back(task.abort_handle());
             }
         });
-        Ok(Self { joined, refusals, accepting })
+        Ok(Self { joined, refusals, full, accepting })
     }
+
+    /// From now on workers are told that nobody else is wanted.
+    pub(super) fn fill(&self) {
+        self.full.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A quarter of the descriptors at most: joined workers and ranks need them too.
+fn most_unproved() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(UNPROVED, |limit| UNPROVED.min(limit as usize / 4)).max(16)
+}
+
+/// Tells a worker that has proved the token why it can not take part.
+pub(super) async fn refuse(stream: &mut TlsStream<TcpStream>, why: &str) -> io::Result<()> {
+    let bytes = frame::encode(&ToWorker::Refused { reason: why.to_owned() })?;
+    frame::write(stream, &bytes).await?;
+    tokio::io::AsyncWriteExt::shutdown(stream).await
 }
 
 impl Drop for Gate {
@@ -127,6 +155,8 @@ fn refusal(error: &io::Error) -> String {
 
 async fn admit(tcp: TcpStream, acceptor: &TlsAcceptor, token: &Token) -> io::Result<Joined> {
     let _ = tcp.set_nodelay(true);
+    // what never speaks costs a socket and a timer, no TLS session
+    tcp.readable().await?;
     let mut stream = acceptor.accept(tcp).await?;
     let exported = tls::exported(stream.get_ref().1).map_err(io::Error::other)?;
     let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
@@ -136,9 +166,10 @@ async fn admit(tcp: TcpStream, acceptor: &TlsAcceptor, token: &Token) -> io::Res
     }
     if join.protocol != PROTOCOL {
         let text = format!(
-            "speaks protocol {}, this coordinator {PROTOCOL}: use the same ncclctl on both",
+            "it speaks protocol {}, the coordinator {PROTOCOL}: use the same ncclctl on both",
             join.protocol
         );
+        let _ = refuse(&mut stream, &text).await;
         return Err(io::Error::new(io::ErrorKind::Unsupported, text));
     }
     let hello = frame::read(&mut stream, frame::LARGEST).await?.ok_or_else(ended)?;

@@ -7,7 +7,7 @@ use ncclctl_findings::evidence::{Failure, Phase, Point};
 use ncclctl_nccl::{Collective, DataType, RedOp};
 
 use super::workers::Workers;
-use super::{Sink, blame, evidence, others};
+use super::{Sink, blame, budget, evidence, others};
 use crate::engine::{Batch, BatchTimes, Case, Setup};
 use crate::error::{Kind, TrialError};
 use crate::event::Event;
@@ -21,8 +21,14 @@ const SAMPLE: Duration = Duration::from_millis(2);
 /// Time between two decisions of the coordinator.
 const BATCH: Duration = Duration::from_millis(40);
 
-/// Fewest samples that a statement rests on.
-const FEWEST: u32 = 5;
+/// Samples after which precision may end the measuring.
+const FEWEST: usize = 5;
+
+/// Samples that are taken even where the time is used up: fewer have no spread.
+const LEAST: usize = 2;
+
+/// A rank's time over the median of all from which it stands out.
+const STANDS_OUT: f64 = 1.2;
 
 /// Two batches within this share of each other are steady.
 const STEADY: f64 = 0.05;
@@ -48,7 +54,9 @@ pub(super) async fn trials(
     let share = plan.time_limit / sizes.len() as u32;
     let mut last = Evidence::default();
     for (index, size) in sizes.iter().enumerate() {
-        last = one(plan, workers, *size, share, sink).await?;
+        last = Evidence::default();
+        let result = one(plan, workers, *size, share, &mut last, sink).await;
+        pass_on_lines(workers, sink);
         // the largest subset comes last: its evidence is judged, the others' rows are kept before it
         let moved = series.len();
         series.append(&mut last.series);
@@ -58,30 +66,51 @@ pub(super) async fn trials(
         for window in &mut last.cpu {
             window.point += moved;
         }
+        if let Err(mut error) = result {
+            last.series = series;
+            last.failures = std::mem::take(&mut error.evidence.failures);
+            error.evidence = Box::new(last);
+            return Err(error);
+        }
         if index + 1 < sizes.len() {
             workers.stop_ranks().await?;
         }
     }
     last.series = series;
+    let left_out: Vec<String> =
+        plan.sweep_workers.iter().filter(|n| !sizes.contains(n)).map(usize::to_string).collect();
+    if !left_out.is_empty() {
+        let text = format!("sweep over {} workers: there are {all}", left_out.join(", "));
+        last.not_measured.push(text);
+    }
     if plan.paths && plan.engine == "tcp" {
         others::measure(plan, workers, &mut last).await;
     }
     Ok(last)
 }
 
-/// One trial over the first `size` workers.
+/// Tells what ranks wrote since the last time.
+fn pass_on_lines(workers: &mut Workers, sink: Sink<'_>) {
+    for (rank, host, line) in std::mem::take(&mut workers.said) {
+        sink(Event::RankSaid { rank, host, line });
+    }
+}
+
+/// One trial over the first `size` workers. What has been gathered is in `evidence` even where it fails.
 async fn one(
     plan: &TrialPlan,
     workers: &mut Workers,
     size: usize,
     time_limit: Duration,
+    evidence: &mut Evidence,
     sink: Sink<'_>,
-) -> Result<Evidence, TrialError> {
-    let mut evidence = start(plan, workers, size, sink).await?;
+) -> Result<(), TrialError> {
+    *evidence = start(plan, workers, size, sink).await?;
+    pass_on_lines(workers, sink);
     let ranks = evidence.ranks.len();
     let reduces = plan.cases.iter().find(|case| case.collective.reduces());
     if plan.paths && ranks > 1 {
-        paths(workers, &mut evidence, Phase::Before, sink).await?;
+        paths(workers, evidence, Phase::Before, sink).await?;
         let case = reduces.copied().unwrap_or(Case {
             collective: Collective::AllReduce,
             dtype: DataType::Float32,
@@ -101,26 +130,30 @@ async fn one(
     }
     let deadline = Instant::now() + time_limit;
     let total = plan.cases.len() * plan.cycles.max(1) as usize;
+    let shares = budget::shares(&plan.cases, evidence);
     let mut done = 0;
-    for _ in 0..plan.cycles.max(1) {
-        for case in &plan.cases {
+    for cycle in 0..plan.cycles.max(1) {
+        for (number, case) in plan.cases.iter().enumerate() {
+            let later: f64 = shares[number..].iter().sum();
+            let cycles = f64::from(plan.cycles.max(1) - cycle - 1);
+            let weight = shares[number] / (later + cycles * shares.iter().sum::<f64>());
             let left = deadline.saturating_duration_since(Instant::now());
-            let budget = left / (total - done) as u32;
-            let place = Place { index: done, total, budget };
-            measure(plan, workers, &mut evidence, *case, &place, sink).await?;
+            let place = Place { index: done, total, budget: left.mul_f64(weight.clamp(0.0, 1.0)) };
+            measure(plan, workers, evidence, *case, &place, sink).await?;
+            pass_on_lines(workers, sink);
             done += 1;
         }
     }
     if plan.paths && ranks > 1 {
-        paths(workers, &mut evidence, Phase::After, sink).await?;
-        if ncclctl_findings::verdict::wants_pairs(&evidence) {
+        paths(workers, evidence, Phase::After, sink).await?;
+        if ncclctl_findings::verdict::wants_pairs(evidence) {
             sink(Event::Note {
                 text: "slower than expected: probing every pair to find who is slow".to_owned(),
             });
-            blame::pairs(workers, &mut evidence, sink).await?;
+            blame::pairs(workers, evidence, sink).await?;
         }
     }
-    Ok(evidence)
+    Ok(())
 }
 
 /// Starts fresh ranks and connects them.
@@ -160,11 +193,12 @@ pub(super) async fn start(
                 }
             })
             .collect();
-        let order = ToWorker::Start { engine: plan.engine.clone(), setups, beat: workers.beat };
+        let order = ToWorker::Start { engine: plan.engine.clone(), setups };
         workers.tell(index, &order)?;
     }
+    let limit = workers.patience();
     let opened = workers
-        .answers("starting", |answer| match answer {
+        .answers(limit, "starting", |answer| match answer {
             Answer::Opened { contact, pid, rank, ranks, nonce } => {
                 Some((contact, pid, (rank, ranks, nonce)))
             }
@@ -253,6 +287,17 @@ impl Gathered {
         }
     }
 
+    /// The rank whose time stands out from the others'.
+    fn slowest(&self) -> Option<usize> {
+        let means: Vec<f64> = self.by_rank.iter().map(|samples| stats::mean(samples)).collect();
+        let mut sorted = means.clone();
+        sorted.sort_by(f64::total_cmp);
+        // the lower median: of two ranks, the other one
+        let usual = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
+        let (rank, most) = means.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+        (*most > STANDS_OUT * usual).then_some(rank)
+    }
+
     fn precision(&self) -> f64 {
         let mean = stats::mean(&self.samples);
         if mean > 0.0 { stats::half_width(&self.samples) / mean } else { 0.0 }
@@ -285,9 +330,13 @@ async fn measure(
                 }
                 rhythm.part_of(left, case)
             }
-            None => rhythm.batch(case),
+            None => {
+                let left = place.budget.saturating_sub(started.elapsed());
+                rhythm.within(left, case, gathered.samples.len())
+            }
         };
-        gathered.add(run(workers, batch).await?, batch.operations);
+        let times = run(workers, batch, Some(rhythm.length())).await?;
+        gathered.add(times, batch.operations);
         let time_us = stats::mean(&gathered.samples);
         let busbw = rate(&layout, time_us) * case.collective.busbw_factor(ranks);
         sink(Event::SizeProgress {
@@ -296,12 +345,14 @@ async fn measure(
             what: what.clone(),
             busbw,
             precision: gathered.precision(),
-            slowest_rank: None,
+            slowest_rank: gathered.slowest(),
         });
-        if plan.iterations.is_none()
-            && gathered.samples.len() >= FEWEST as usize
-            && (gathered.precision() <= plan.precision || started.elapsed() >= place.budget)
-        {
+        if plan.iterations.is_some() {
+            continue;
+        }
+        let samples = gathered.samples.len();
+        let precise = samples >= FEWEST && gathered.precision() <= plan.precision;
+        if precise || (samples >= LEAST && started.elapsed() >= place.budget) {
             break;
         }
     }
@@ -351,6 +402,7 @@ fn rate(layout: &ncclctl_nccl::collective::Layout, time_us: f64) -> f64 {
 /// How many operations make a sample and how many samples a batch.
 #[derive(Clone, Copy)]
 struct Rhythm {
+    time_us: f64,
     operations: u32,
     samples: u32,
 }
@@ -362,16 +414,27 @@ impl Rhythm {
         };
         let operations = fit(SAMPLE, time_us, 100_000.0);
         let samples = fit(BATCH, time_us * f64::from(operations), 20.0);
-        Self { operations, samples }
+        Self { time_us, operations, samples }
     }
 
-    fn batch(self, case: Case) -> Batch {
-        Batch { case, samples: self.samples, operations: self.operations }
+    /// Time that a batch will take.
+    fn length(self) -> Duration {
+        let us = self.time_us * f64::from(self.operations) * f64::from(self.samples);
+        Duration::try_from_secs_f64(us / 1e6).unwrap_or_default()
+    }
+
+    /// A batch that ends about when the time does; what is still missing of the least samples anyway.
+    fn within(self, left: Duration, case: Case, have: usize) -> Batch {
+        let sample = self.time_us * f64::from(self.operations) / 1e6;
+        let fit = (left.as_secs_f64() / sample.max(1e-6)) as u32;
+        let missing = LEAST.saturating_sub(have) as u32;
+        let samples = self.samples.min(fit).max(missing).max(1);
+        Batch { case, samples, operations: self.operations }
     }
 
     /// At most this many operations, as one batch.
     fn part_of(self, left: u64, case: Case) -> Batch {
-        let operations = u64::from(self.operations).min(left.div_ceil(u64::from(FEWEST))).max(1);
+        let operations = u64::from(self.operations).min(left.div_ceil(FEWEST as u64)).max(1);
         let samples = (left / operations).clamp(1, u64::from(self.samples));
         Batch { case, samples: samples as u32, operations: operations as u32 }
     }
@@ -391,36 +454,62 @@ async fn warm_up(
     };
     if let Some(0) = plan.warmup {
         // nothing may run before what is timed: take every operation as its own sample
-        return Ok(Rhythm { operations: 1, samples: FEWEST });
+        return Ok(Rhythm { time_us: 0.0, operations: 1, samples: FEWEST as u32 });
     }
     let first = Batch { case, samples: 1, operations: plan.warmup.unwrap_or(1) };
-    let mut last = mean_of(&run(workers, first).await?);
+    let mut last = mean_of(&run(workers, first, None).await?);
     *warmup += u64::from(first.operations);
     let mut rhythm = Rhythm::of(last);
     if plan.warmup.is_some() {
         return Ok(rhythm);
     }
     for _ in 0..20 {
-        let batch = Batch { samples: rhythm.samples.div_ceil(4), ..rhythm.batch(case) };
-        let now = mean_of(&run(workers, batch).await?);
+        let part = Rhythm { samples: rhythm.samples.div_ceil(4), ..rhythm };
+        if started.elapsed() + part.length() > budget / 3 {
+            break;
+        }
+        let batch = Batch { case, samples: part.samples, operations: part.operations };
+        let now = mean_of(&run(workers, batch, Some(part.length())).await?);
         *warmup += u64::from(batch.samples) * u64::from(batch.operations);
         rhythm = Rhythm::of(now);
         let steady = (now - last).abs() <= STEADY * last.max(now);
         last = now;
-        if steady || started.elapsed() > budget / 3 {
+        if steady {
             break;
         }
     }
     Ok(rhythm)
 }
 
-async fn run(workers: &mut Workers, batch: Batch) -> Result<Vec<BatchTimes>, TrialError> {
+/// Runs a batch that should take `length`, where something is known of it.
+async fn run(
+    workers: &mut Workers,
+    batch: Batch,
+    length: Option<Duration>,
+) -> Result<Vec<BatchTimes>, TrialError> {
+    let limit = match length {
+        Some(length) => workers.patience() + length * 20,
+        None => workers.patience() * batch.operations.max(1),
+    };
     workers
-        .every_rank("running", Step::Run { batch }, |answer| match answer {
+        .every_rank_within(limit, "running", Step::Run { batch }, |answer| match answer {
             Answer::Ran { times } => Some(times),
             _ => None,
         })
         .await
+}
+
+/// Every rank answers once: nobody is past before everybody is there.
+pub(super) async fn barrier(workers: &mut Workers) -> Result<(), TrialError> {
+    let case = Case {
+        collective: Collective::AllReduce,
+        dtype: DataType::Float32,
+        op: RedOp::Sum,
+        root: 0,
+        bytes: 8,
+        in_place: true,
+    };
+    run(workers, Batch { case, samples: 1, operations: 1 }, None).await.map(|_| ())
 }
 
 async fn verify(

@@ -11,102 +11,135 @@ use rustix::net::sockopt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::Sink;
 use super::gate::{Gate, Joined};
+use super::loss::Report;
 use crate::counters::HostCounters;
-use crate::engine::ErrorKind;
 use crate::error::{Kind, TrialError};
-use crate::event::Event;
 use crate::frame;
 use crate::message::{Answer, FromWorker, Hello, Step, ToWorker};
-use crate::plan::TrialPlan;
-use crate::worker::MISSED;
 
 /// One joined worker.
 pub(super) struct Worker {
+    /// Number of its connection; its place in the list may change until all have come.
+    pub(super) id: usize,
     pub(super) hello: Hello,
     /// Ranks that run there now.
     pub(super) ranks: Vec<usize>,
+    pub(super) heard: Instant,
     outgoing: mpsc::UnboundedSender<Arc<Vec<u8>>>,
-    heard: Instant,
 }
 
 /// What a connection brings.
-enum Inbound {
+pub(super) enum Inbound {
     Message(FromWorker),
     Gone(String),
 }
 
 pub(super) struct Workers {
     pub(super) list: Vec<Worker>,
-    inbound: mpsc::UnboundedReceiver<(usize, Inbound)>,
     pub(super) beat: Duration,
+    /// Lines that ranks wrote, not yet passed on: rank, host, line.
+    pub(super) said: Vec<(usize, String, String)>,
+    pub(super) gate: Gate,
+    next_id: usize,
+    sender: mpsc::UnboundedSender<(usize, Inbound)>,
+    inbound: mpsc::UnboundedReceiver<(usize, Inbound)>,
     last_beat: Instant,
+    last_look: Instant,
+    deadline: Duration,
     interrupt: Signal,
     terminate: Signal,
-    /// Keeps the port taken, so that no other program gets a late worker.
-    _gate: Gate,
 }
 
-/// How certain a report is about who is to blame, most certain first.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Blame {
-    /// The process itself is known to have failed or ended.
-    Direct,
-    /// Nothing is heard of it.
-    Silent,
-    /// Somebody else says so.
-    HearSay,
+/// What happens while the coordinator waits.
+pub(super) enum Happened {
+    /// A worker sent something.
+    Inbound(usize, Inbound),
+    /// A worker proved the token.
+    Joined(Box<Joined>),
+    /// Nothing for a while: time to look who is silent.
+    Quiet,
 }
 
 impl Workers {
-    /// Waits for all workers.
-    pub(super) async fn gather(
-        mut gate: Gate,
-        wanted: usize,
-        plan: &TrialPlan,
-        sink: Sink<'_>,
-    ) -> Result<Self, TrialError> {
+    /// Nobody yet.
+    pub(super) fn new(gate: Gate, deadline: Duration) -> Result<Self, TrialError> {
         let broken = |error: io::Error| TrialError::environment(format!("signals: {error}"));
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(broken)?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(broken)?;
-        let started = Instant::now();
-        let mut joined: Vec<Joined> = Vec::new();
-        while joined.len() < wanted {
-            let left = plan.rendezvous.saturating_sub(started.elapsed());
-            let next = tokio::select! {
-                next = tokio::time::timeout(left, gate.joined.recv()) => next,
-                _ = interrupt.recv() => return Err(interrupted("SIGINT")),
-                _ = terminate.recv() => return Err(interrupted("SIGTERM")),
-            };
-            let Ok(Some(worker)) = next else {
-                return Err(nobody_came(&joined, wanted, plan.rendezvous, &gate));
-            };
-            if let Some(error) = not_one_job(&joined, &worker.hello, wanted) {
-                return Err(error);
-            }
-            let name = worker.hello.name.clone();
-            joined.push(worker);
-            sink(Event::WorkerJoined { worker: name, joined: joined.len(), wanted });
-        }
-        // a launcher's order wins; the others keep the order in which they came
-        joined.sort_by_key(|worker| worker.hello.index.unwrap_or(usize::MAX));
         let (sender, inbound) = mpsc::unbounded_channel();
-        let beat = (plan.deadline / 10).max(Duration::from_millis(50));
-        let list = joined
-            .into_iter()
-            .enumerate()
-            .map(|(index, worker)| Worker::start(index, worker, &sender, plan.deadline))
-            .collect();
         Ok(Self {
-            list,
+            list: Vec::new(),
+            beat: (deadline / 10).max(Duration::from_millis(50)),
+            said: Vec::new(),
+            gate,
+            next_id: 0,
+            sender,
             inbound,
-            beat,
             last_beat: Instant::now(),
-            interrupt,
-            terminate,
-            _gate: gate,
+            last_look: Instant::now(),
+            deadline,
+            interrupt: signal(SignalKind::interrupt()).map_err(broken)?,
+            terminate: signal(SignalKind::terminate()).map_err(broken)?,
         })
+    }
+
+    /// Takes a worker in.
+    pub(super) fn admit(&mut self, joined: Joined) -> Result<(), TrialError> {
+        let worker = Worker::start(self.next_id, joined, &self.sender, self.deadline);
+        self.next_id += 1;
+        self.list.push(worker);
+        self.tell(self.list.len() - 1, &ToWorker::Welcome { beat: self.beat })
+    }
+
+    /// Place of a connection in the list; `None` for a worker that has been given up.
+    pub(super) fn place(&self, id: usize) -> Option<usize> {
+        self.list.iter().position(|worker| worker.id == id)
+    }
+
+    /// Waits for whatever comes next, at most half a beat. Beats are sent here; signals end it.
+    pub(super) async fn happens(&mut self) -> Result<Happened, TrialError> {
+        if self.last_beat.elapsed() >= self.beat {
+            self.last_beat = Instant::now();
+            self.tell_all(self.list.len(), &ToWorker::Beat)?;
+        }
+        let until_look = (self.beat / 2).saturating_sub(self.last_look.elapsed());
+        let happened = tokio::select! {
+            biased;
+            _ = self.interrupt.recv() => return Err(interrupted("SIGINT")),
+            _ = self.terminate.recv() => return Err(interrupted("SIGTERM")),
+            inbound = self.inbound.recv() => match inbound {
+                Some((id, inbound)) => Happened::Inbound(id, inbound),
+                // `self.sender` keeps it open
+                None => return Err(TrialError::environment("all workers are gone")),
+            },
+            Some(joined) = self.gate.joined.recv() => Happened::Joined(Box::new(joined)),
+            () = tokio::time::sleep(until_look) => Happened::Quiet,
+        };
+        if let Happened::Inbound(id, _) = &happened
+            && let Some(place) = self.place(*id)
+        {
+            self.list[place].heard = Instant::now();
+        }
+        Ok(happened)
+    }
+
+    /// The worker that has been silent too long; looked at twice a beat, however much the others say.
+    pub(super) fn silent(&mut self) -> Option<(usize, Duration)> {
+        let since = self.last_look.elapsed();
+        if since < self.beat / 2 {
+            return None;
+        }
+        self.last_look = Instant::now();
+        if since > self.beat * 2 {
+            // this process itself did not run: what was sent meanwhile has yet to be read
+            for worker in &mut self.list {
+                worker.heard = Instant::now();
+            }
+            return None;
+        }
+        let silent = |worker: &Worker| worker.heard.elapsed();
+        let place = (0..self.list.len()).max_by_key(|place| silent(&self.list[*place]))?;
+        let longest = silent(&self.list[place]);
+        (longest > self.beat * crate::worker::MISSED).then_some((place, longest))
     }
 
     /// Sends to one worker.
@@ -133,21 +166,43 @@ impl Workers {
         step: Step,
         pick: impl Fn(Answer) -> Option<T>,
     ) -> Result<Vec<T>, TrialError> {
+        let limit = self.patience();
+        self.every_rank_within(limit, phase, step, pick).await
+    }
+
+    /// As [`Self::every_rank`], for a step that is known to take its time.
+    pub(super) async fn every_rank_within<T>(
+        &mut self,
+        limit: Duration,
+        phase: &str,
+        step: Step,
+        pick: impl Fn(Answer) -> Option<T>,
+    ) -> Result<Vec<T>, TrialError> {
         let used = self.used();
         self.tell_all(used, &ToWorker::Ranks { step })?;
-        self.answers(phase, pick).await
+        self.answers(limit, phase, pick).await
+    }
+
+    /// How long a step may take where nothing is known of it. Loss is noticed much earlier, by silence;
+    /// this is for ranks that live and never answer, hung in a library.
+    pub(super) fn patience(&self) -> Duration {
+        self.deadline * 6
     }
 
     /// Waits for one answer of every rank, in rank order.
     pub(super) async fn answers<T>(
         &mut self,
+        limit: Duration,
         phase: &str,
         pick: impl Fn(Answer) -> Option<T>,
     ) -> Result<Vec<T>, TrialError> {
+        let until = Instant::now() + limit;
         let mut missing: usize = self.list.iter().map(|worker| worker.ranks.len()).sum();
         let mut got: BTreeMap<usize, T> = BTreeMap::new();
         while missing > 0 {
-            let (_, message) = self.next(phase).await?;
+            let Some((_, message)) = self.next(until, phase).await? else {
+                return Err(self.hung(&got, limit, phase));
+            };
             if let FromWorker::Rank { rank, answer } = message
                 && let Some(value) = pick(answer)
             {
@@ -157,13 +212,32 @@ impl Workers {
         Ok(got.into_values().collect())
     }
 
+    /// Ranks that live and have not answered.
+    fn hung<T>(&self, got: &BTreeMap<usize, T>, limit: Duration, phase: &str) -> TrialError {
+        let mut failures = Vec::new();
+        for worker in &self.list {
+            for rank in worker.ranks.iter().filter(|rank| !got.contains_key(rank)) {
+                failures.push(Failure {
+                    rank: Some(*rank),
+                    host: worker.hello.name.clone(),
+                    phase: phase.to_owned(),
+                    seen: format!("alive, but no answer within {limit:.0?}: it hangs"),
+                });
+            }
+        }
+        TrialError::lost(failures, Kind::Environment)
+    }
+
     /// Counters of every worker that has ranks, in their order.
     pub(super) async fn count(&mut self) -> Result<Vec<HostCounters>, TrialError> {
         let used = self.used();
         self.tell_all(used, &ToWorker::Count)?;
+        let until = Instant::now() + self.patience();
         let mut got: BTreeMap<usize, HostCounters> = BTreeMap::new();
         while got.len() < used {
-            let (worker, message) = self.next("reading counters").await?;
+            let Some((worker, message)) = self.next(until, "reading counters").await? else {
+                return Err(TrialError::environment("a worker does not answer: reading counters"));
+            };
             if let FromWorker::Counted { counters } = message {
                 got.insert(worker, *counters);
             }
@@ -175,9 +249,12 @@ impl Workers {
     pub(super) async fn stop_ranks(&mut self) -> Result<(), TrialError> {
         let used = self.used();
         self.tell_all(used, &ToWorker::Stop)?;
+        let until = Instant::now() + self.patience();
         let mut left = used;
         while left > 0 {
-            let (_, message) = self.next("ending ranks").await?;
+            let Some((_, message)) = self.next(until, "ending ranks").await? else {
+                return Err(TrialError::environment("a worker does not answer: ending ranks"));
+            };
             left -= usize::from(matches!(message, FromWorker::Stopped));
         }
         for worker in &mut self.list {
@@ -218,130 +295,42 @@ impl Workers {
         .await;
     }
 
-    /// The next message. Beats are sent and heard here; a loss ends the wait.
-    async fn next(&mut self, phase: &str) -> Result<(usize, FromWorker), TrialError> {
-        let first = loop {
-            if self.last_beat.elapsed() >= self.beat {
-                self.last_beat = Instant::now();
-                self.tell_all(self.list.len(), &ToWorker::Beat)?;
-            }
-            tokio::select! {
-                biased;
-                inbound = self.inbound.recv() => {
-                    let Some((worker, inbound)) = inbound else {
-                        return Err(TrialError::environment("all workers are gone"));
-                    };
-                    self.list[worker].heard = Instant::now();
-                    match self.judge(worker, inbound, phase) {
-                        Ok(Some(message)) => return Ok((worker, message)),
-                        Ok(None) => {}
-                        Err(failure) => break failure,
-                    }
-                }
-                () = tokio::time::sleep(self.beat / 2) => {
-                    if let Some(failure) = self.silent(phase) {
-                        break failure;
-                    }
-                }
-                _ = self.interrupt.recv() => return Err(interrupted("SIGINT")),
-                _ = self.terminate.recv() => return Err(interrupted("SIGTERM")),
-            }
-        };
-        Err(self.who_is_to_blame(first, phase).await)
-    }
-
-    /// A message for the caller, nothing, or a failure.
-    fn judge(
-        &self,
-        worker: usize,
-        inbound: Inbound,
+    /// The next message that a caller waits for, `None` once it is late; a loss ends the wait.
+    async fn next(
+        &mut self,
+        until: Instant,
         phase: &str,
-    ) -> Result<Option<FromWorker>, (Blame, Failure, Kind)> {
-        let host = self.list[worker].hello.name.clone();
-        let fail = |blame, rank, seen: String, kind| {
-            Err((blame, Failure { rank, host: host.clone(), phase: phase.to_owned(), seen }, kind))
-        };
-        match inbound {
-            Inbound::Message(FromWorker::Beat) => Ok(None),
-            Inbound::Message(FromWorker::Rank { rank, answer: Answer::Failed { error } }) => {
-                let (blame, kind) = match error.kind {
-                    ErrorKind::Setting => (Blame::Direct, Kind::Usage),
-                    ErrorKind::PeerLost | ErrorKind::Unreachable => {
-                        (Blame::HearSay, Kind::Environment)
-                    }
-                    ErrorKind::NoInterface
-                    | ErrorKind::Device
-                    | ErrorKind::Resource
-                    | ErrorKind::Other => (Blame::Direct, Kind::Environment),
-                };
-                fail(blame, Some(rank), error.message, kind)
-            }
-            Inbound::Message(FromWorker::Lost { rank, seen }) => {
-                let blame = if seen.starts_with("no sign") { Blame::Silent } else { Blame::Direct };
-                fail(blame, Some(rank), seen, Kind::Environment)
-            }
-            Inbound::Message(FromWorker::Leaving { reason }) => {
-                fail(Blame::Direct, None, format!("told to end by {reason}"), Kind::Environment)
-            }
-            Inbound::Message(message) => Ok(Some(message)),
-            Inbound::Gone(seen) => fail(Blame::Direct, None, seen, Kind::Environment),
-        }
-    }
-
-    /// The worker that has been silent too long.
-    fn silent(&self, phase: &str) -> Option<(Blame, Failure, Kind)> {
-        let worker = self.list.iter().max_by_key(|worker| worker.heard.elapsed())?;
-        let silent = worker.heard.elapsed();
-        (silent > self.beat * MISSED).then(|| {
-            let seen = format!(
-                "no sign of life for {:.0} s (stopped, or cut off from the network)",
-                silent.as_secs_f64()
-            );
-            let failure = Failure {
-                rank: None,
-                host: worker.hello.name.clone(),
-                phase: phase.to_owned(),
-                seen,
-            };
-            (Blame::Silent, failure, Kind::Environment)
-        })
-    }
-
-    /// One loss makes others report it: listen a little longer and put the one who knows best first.
-    async fn who_is_to_blame(&mut self, first: (Blame, Failure, Kind), phase: &str) -> TrialError {
-        let patience = |blame: &Blame, beat: Duration| match blame {
-            // what is already on its way
-            Blame::Direct => Duration::from_millis(200),
-            Blame::Silent => Duration::from_millis(500),
-            // until silence would have been noticed
-            Blame::HearSay => beat * (MISSED + 1),
-        };
-        let mut until = Instant::now() + patience(&first.0, self.beat);
-        let mut reports = vec![first];
+    ) -> Result<Option<(usize, FromWorker)>, TrialError> {
         while Instant::now() < until {
-            let wait = until.saturating_duration_since(Instant::now()).min(self.beat / 2);
-            let report = match tokio::time::timeout(wait, self.inbound.recv()).await {
-                Ok(Some((worker, inbound))) => {
-                    self.list[worker].heard = Instant::now();
-                    self.judge(worker, inbound, phase).err()
-                }
-                Ok(None) => break,
-                Err(_) => self.silent(phase),
+            let report = match self.happens().await? {
+                Happened::Inbound(id, inbound) => match self.place(id) {
+                    Some(place) => match self.judge(place, inbound, phase) {
+                        Ok(Some(message)) => return Ok(Some((place, message))),
+                        Ok(None) => None,
+                        Err(report) => Some(*report),
+                    },
+                    None => None,
+                },
+                // the gate was closed before; this one had passed it just then
+                Happened::Joined(_) | Happened::Quiet => None,
+            };
+            let report = match report {
+                Some(report) => Some(report),
+                None => self.silent().map(|(place, silent)| {
+                    Report::silent(&self.list[place].hello.name, silent, phase)
+                }),
             };
             if let Some(report) = report {
-                until = until.min(Instant::now() + patience(&report.0, self.beat));
-                reports.push(report);
+                return Err(self.who_is_to_blame(report, phase).await);
             }
         }
-        reports.sort_by(|a, b| a.0.cmp(&b.0));
-        let kind = reports.first().map_or(Kind::Environment, |report| report.2);
-        TrialError::lost(reports.into_iter().map(|report| report.1).collect(), kind)
+        Ok(None)
     }
 }
 
 impl Worker {
     fn start(
-        index: usize,
+        id: usize,
         joined: Joined,
         inbound: &mpsc::UnboundedSender<(usize, Inbound)>,
         deadline: Duration,
@@ -367,7 +356,7 @@ impl Worker {
                     Err(error) => Inbound::Gone(format!("its connection broke: {error}")),
                 };
                 let last = matches!(message, Inbound::Gone(_));
-                if inbound.send((index, message)).is_err() || last {
+                if inbound.send((id, message)).is_err() || last {
                     return;
                 }
             }
@@ -378,8 +367,9 @@ impl Worker {
                     return;
                 }
             }
+            let _ = tokio::io::AsyncWriteExt::shutdown(&mut writer).await;
         });
-        Self { hello: joined.hello, ranks: Vec::new(), outgoing, heard: Instant::now() }
+        Self { id, hello: joined.hello, ranks: Vec::new(), heard: Instant::now(), outgoing }
     }
 }
 
@@ -387,57 +377,10 @@ fn encode(message: &ToWorker) -> Result<Vec<u8>, TrialError> {
     frame::encode(message).map_err(|error| TrialError::environment(error.to_string()))
 }
 
-fn interrupted(signal: &str) -> TrialError {
+pub(super) fn interrupted(signal: &str) -> TrialError {
     TrialError {
         message: format!("ended by {signal}"),
         kind: Kind::Interrupted,
         evidence: Box::default(),
     }
-}
-
-fn nobody_came(joined: &[Joined], wanted: usize, waited: Duration, gate: &Gate) -> TrialError {
-    let names: Vec<&str> = joined.iter().map(|worker| worker.hello.name.as_str()).collect();
-    let mut text = format!("{} of {wanted} workers joined within {waited:?}", joined.len());
-    if !names.is_empty() {
-        text.push_str(&format!(" ({})", names.join(", ")));
-    }
-    match gate.refusals.describe() {
-        Some(refused) => text.push_str(&format!("; {refused}")),
-        None => text.push_str("; nobody else has knocked: is the port reachable from there?"),
-    }
-    let failure = Failure {
-        rank: None,
-        host: String::new(),
-        phase: "rendezvous".to_owned(),
-        seen: text.clone(),
-    };
-    let mut error = TrialError::lost(vec![failure], Kind::Environment);
-    error.message = text;
-    error
-}
-
-/// The classic broken launch: processes that each believe to be the whole job, or two jobs at one port.
-fn not_one_job(joined: &[Joined], hello: &Hello, wanted: usize) -> Option<TrialError> {
-    let text = if let Some(world) = hello.world
-        && world != wanted
-    {
-        format!("worker {} belongs to a job of {world}, this one has {wanted}", hello.name)
-    } else if let Some(index) = hello.index {
-        let twin = joined.iter().find(|worker| worker.hello.index == Some(index))?;
-        format!(
-            "workers {} and {} both say that they are number {index}",
-            twin.hello.name, hello.name
-        )
-    } else {
-        return None;
-    };
-    let failure = Failure {
-        rank: None,
-        host: hello.name.clone(),
-        phase: "not-one-job".to_owned(),
-        seen: text.clone(),
-    };
-    let mut error = TrialError::lost(vec![failure], Kind::Environment);
-    error.message = format!("not one job: {text}");
-    Some(error)
 }
