@@ -108,6 +108,9 @@ impl Progress {
                     ));
                 }
             }
+            Event::RankSaid { rank, host, line } => {
+                self.line(&format!("rank {rank} on {host}: {line}"));
+            }
             Event::Failed { failure } => {
                 self.line(&format!("lost: {}", ncclctl_trial::error::describe(failure)));
             }

@@ -282,7 +282,12 @@ async fn pass_on(
             Ok(_) => {}
         }
         let mut whole = line.ends_with(b"\n");
-        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        // a terminal is not to be steered by what a library prints
+        let text: String = String::from_utf8_lossy(&line)
+            .trim_end()
+            .chars()
+            .map(|c| if c.is_control() && c != '\t' { ' ' } else { c })
+            .collect();
         if !text.is_empty() && events.send(RankEvent::Said(rank, text)).is_err() {
             return;
         }
