@@ -117,6 +117,14 @@ pub(crate) fn one_machine(evidence: &Evidence) -> bool {
         || (!first.is_empty() && evidence.hosts.iter().all(|h| h.boot_id == first))
 }
 
+/// MTU of the interface that a host's ranks chose first, bytes.
+pub(crate) fn data_mtu(evidence: &Evidence, host: usize) -> Option<u32> {
+    let rank = evidence.ranks.iter().find(|r| r.host == host)?;
+    let name = &rank.interfaces.first()?.name;
+    let interface = evidence.hosts.get(host)?.interfaces.iter().find(|i| i.name == *name)?;
+    Some(interface.mtu)
+}
+
 /// Best rate between two different hosts, by direction.
 fn between_hosts(
     evidence: &Evidence,

@@ -17,6 +17,9 @@ use crate::evidence::Evidence;
 use crate::finding::Finding;
 
 mod ceiling;
+mod gpu;
+#[cfg(test)]
+mod gpu_tests;
 mod judge;
 mod others;
 #[cfg(test)]

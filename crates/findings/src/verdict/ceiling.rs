@@ -7,7 +7,7 @@ use ncclctl_nccl::bandwidth::{Algorithm, Layout, Link, line_rate_payload, node_b
 
 use super::{Basis, Expected, Limit};
 use crate::evidence::{Evidence, Point};
-use crate::figures::{gbs, line_rate, link_rate};
+use crate::figures::{gbs, line_rate, link_rate, percent};
 use crate::paths;
 
 /// Latency may take this share of the time of a judged size; under that size the figure says more
@@ -23,23 +23,8 @@ const STEP_US: f64 = 50.0;
 pub(super) struct Ceiling {
     /// The expectation, latency included.
     pub(super) expected: Expected,
-    /// Latency over the whole time at the ceiling: at or under [`KNEE`] the point is judged.
-    pub(super) latency_share: f64,
-    /// Latency of one operation, microseconds.
-    pub(super) latency_us: f64,
-}
-
-impl Ceiling {
-    /// Why this point says nothing about bandwidth.
-    pub(super) fn under_the_knee(&self) -> Option<String> {
-        (self.latency_share > KNEE).then(|| {
-            format!(
-                "under the knee: latency of {:.0} us is {:.0}% of its time",
-                self.latency_us,
-                self.latency_share * 100.0
-            )
-        })
-    }
+    /// Why this point says nothing about bandwidth; `None` where it does.
+    pub(super) under_the_knee: Option<String>,
 }
 
 /// How the ranks of a point lie on hosts.
@@ -62,6 +47,9 @@ pub(super) fn ceiling(evidence: &Evidence, point: &Point) -> Result<Ceiling, Str
         return Err("one rank moves nothing between ranks".to_owned());
     }
     let layout = layout(evidence, point);
+    if let Some(ceiling) = super::gpu::ceiling(evidence, point, layout) {
+        return Ok(ceiling);
+    }
     let algorithm = algorithm(point);
     let factor = point.collective.busbw_factor(point.ranks);
     let (per_rank, reduced) = rank_bytes(point.collective, algorithm, point.ranks);
@@ -108,8 +96,13 @@ pub(super) fn ceiling(evidence: &Evidence, point: &Point) -> Result<Ceiling, Str
     let busbw = if whole > 0.0 { point.size as f64 * factor / (whole * 1e3) } else { 0.0 };
     Ok(Ceiling {
         expected: Expected { busbw, floor: busbw * floor, basis, limited_by: best.what, limits },
-        latency_share: if whole > 0.0 { latency_us / whole } else { 1.0 },
-        latency_us,
+        under_the_knee: (latency_us > KNEE * whole).then(|| {
+            let share = if whole > 0.0 { latency_us / whole } else { 1.0 };
+            format!(
+                "under the knee: latency of {latency_us:.0} us is {} of its time",
+                percent(share)
+            )
+        }),
     })
 }
 

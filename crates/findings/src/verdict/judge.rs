@@ -117,7 +117,7 @@ fn judge_points(evidence: &Evidence) -> Vec<Judged> {
                 Judged { verdict, ceiling: None }
             }
             Ok(c) => {
-                verdict.why_not = c.under_the_knee();
+                verdict.why_not = c.under_the_knee.clone();
                 verdict.judged = verdict.why_not.is_none();
                 verdict.expected = Some(c.expected.busbw);
                 verdict.ratio = (c.expected.busbw > 0.0).then(|| point.busbw / c.expected.busbw);
