@@ -244,7 +244,8 @@ impl Diagnosis {
         let causes: Vec<&Finding> =
             self.roots().map(|(_, f)| f).filter(|f| f.severity >= Severity::Warning).collect();
         let Some(first) = causes.first() else {
-            return "healthy: nothing at warning level or above".to_owned();
+            let shows = self.fine.first().map_or(String::new(), |f| format!("; {f}"));
+            return format!("nothing at warning level or above{shows}");
         };
         let sure = match first.confidence {
             Confidence::Certain => "",

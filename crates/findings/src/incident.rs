@@ -26,6 +26,11 @@ impl Incident {
         Self { log }
     }
 
+    /// Whether nothing in it is about NCCL at all.
+    pub fn is_empty(&self) -> bool {
+        self.log.nccl_lines == 0 && self.log.signals.is_empty() && self.log.tables.is_empty()
+    }
+
     /// A line of a log as evidence.
     pub fn exhibit(&self, at: &At) -> Exhibit {
         let file = self.log.sources.get(at.source as usize).cloned().unwrap_or_default();

@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Worker(command::worker::Worker),
     /// Show a saved result again, in any format
     Show(command::show::Show),
+    /// Say why a run was slow, hung or failed, from anything that it left behind
+    Explain(command::explain::Explain),
     /// One rank of a trial; started by a worker
     #[command(hide = true)]
     Rank(command::rank::Rank),

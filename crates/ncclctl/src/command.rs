@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod explain;
 pub(crate) mod man;
 pub(crate) mod rank;
 pub(crate) mod show;
@@ -17,6 +18,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Bench(bench) => bench::run(&bench, quiet),
         Command::Worker(worker) => worker::run(&worker, quiet),
         Command::Show(show) => show::run(&show),
+        Command::Explain(explain) => explain::run(&explain),
         Command::Rank(rank) => rank::run(&rank),
         Command::Completions(completions) => completions::run(&completions),
         Command::Man(man) => man::run(&man),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
+use ncclctl_findings::intake::Intake;
+
 use crate::exit::usage;
 
 /// Largest file that is read whole.
@@ -34,6 +36,44 @@ pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
         let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
         usage(format!("{shown}:{line}:{column}: not UTF-8 text"))
     })
+}
+
+/// Hands one input to an intake, piece by piece: a file, standard input for `-`, every file of a
+/// directory.
+#[expect(clippy::disallowed_methods, reason = "this is the input module")]
+pub(crate) fn each(path: &Path, intake: &mut Intake) -> anyhow::Result<()> {
+    let shown = path.display();
+    let fail = |error: std::io::Error| usage(format!("{shown} can not be read: {error}"));
+    if path == Path::new("-") {
+        return pieces("-", &mut std::io::stdin().lock(), intake).map_err(fail);
+    }
+    if path.is_dir() {
+        let mut inside: Vec<_> = std::fs::read_dir(path)
+            .map_err(fail)?
+            .filter_map(|entry| entry.ok().map(|e| e.path()))
+            .filter(|p| p.is_file() || (p.is_dir() && !p.is_symlink()))
+            .collect();
+        inside.sort();
+        return inside.iter().try_for_each(|p| each(p, intake));
+    }
+    let mut file = std::fs::File::open(path).map_err(fail)?;
+    pieces(&shown.to_string(), &mut file, intake).map_err(fail)
+}
+
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 20;
+
+fn pieces(name: &str, from: &mut dyn std::io::Read, intake: &mut Intake) -> std::io::Result<()> {
+    intake.begin(name);
+    let mut piece = vec![0; PIECE];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(n) => intake.feed(&piece[..n]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Reads an env file by Docker's rules: `NAME=VALUE` lines, `#` comments, no quotes, no expansion;

@@ -41,7 +41,7 @@ pub(crate) fn print(result: &BenchResult, format: Format) -> anyhow::Result<()> 
 }
 
 fn table_and_verdict(result: &BenchResult) -> String {
-    let style = Style { width: width(), prefix: "# ", colour: std::io::stdout().is_terminal() };
+    let style = style("# ");
     let mut text = table::render(&result.evidence);
     let scaling = scaling::render(&result.evidence, style.prefix);
     if !scaling.is_empty() {
@@ -55,6 +55,11 @@ fn table_and_verdict(result: &BenchResult) -> String {
         text.push_str(&verdict::render(&result.evidence, &judgement, style));
     }
     text
+}
+
+/// How to write text to standard output.
+pub(crate) fn style(prefix: &'static str) -> Style {
+    Style { width: width(), prefix, colour: std::io::stdout().is_terminal() }
 }
 
 /// Exit code of a result.

@@ -3,6 +3,7 @@
 
 pub mod csv;
 pub mod envelope;
+pub mod explain;
 pub mod junit;
 pub mod network;
 pub mod progress;

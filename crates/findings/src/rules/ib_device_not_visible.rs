@@ -59,17 +59,28 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     }
     // RDMA is forced or filtered for, and nothing is there
     let forced = incident.notices(&["Failed to initialize any NET plugin", "network IB not found"]);
-    let process = incident.log.processes.iter().find(|p| p.no_rdma.is_some() && asked(p).is_some());
-    let Some(p) = process else { return };
     if !incident.notices(&["Failed to open libibverbs"]).is_empty() {
         return;
     }
-    let (Some(at), Some((name, value, set))) = (&p.no_rdma, asked(p)) else { return };
-    let mut places = vec![at, set];
+    let lacks = |p: &&Process| p.no_rdma.is_some();
+    let process = incident.log.processes.iter().find(|p| lacks(p) && asked(p).is_some());
+    // NCCL_NET is not echoed: only its effect shows that sockets were not even tried
+    let process = process.or_else(|| {
+        let p = incident.process(forced.first()?).filter(lacks)?;
+        (!p.sockets.is_seen()).then_some(p)
+    });
+    let Some(p) = process else { return };
+    let Some(at) = &p.no_rdma else { return };
+    let asked = asked(p);
+    let why = asked.map_or(" although the settings allow nothing else".to_owned(), |(n, v, _)| {
+        format!(" although {n}={v} asks for one")
+    });
+    let mut places = vec![at];
+    places.extend(asked.map(|(_, _, set)| set));
     places.extend(forced.iter().map(|n| &n.at));
     findings.push(RULE.found(
         Confidence::Likely,
-        format!("{} finds no RDMA device although {name}={value} asks for one", p.host),
+        format!("{} finds no RDMA device{why}", p.host),
         "/dev/infiniband is not in the container, the ports are down, or NCCL_IB_HCA names devices \
          of another machine",
         "compare `ls /sys/class/infiniband` with `ls /dev/infiniband` in the container; map \
