@@ -8,6 +8,7 @@ pub mod collective;
 pub mod datatype;
 pub mod ifname;
 pub mod log;
+pub mod nccl_tests;
 pub mod params;
 pub mod redop;
 pub mod size;

@@ -267,12 +267,16 @@ fn outcome(
             (Outcome::Pass, reached)
         };
     }
-    if d.point.busbw < terms.fail_under * expected.floor {
-        return (Outcome::Fail, format!("{reached}{}", network_or_not(evidence, expected)));
-    }
     let cause = findings
         .iter()
         .find(|f| f.severity >= Severity::Warning && EXPLAINS_SLOWNESS.contains(&f.rule.as_str()));
+    if d.point.busbw < terms.fail_under * expected.floor {
+        let why = match cause {
+            Some(cause) => format!(": {}", cause.message),
+            None => network_or_not(evidence, expected),
+        };
+        return (Outcome::Fail, format!("{reached}{why}"));
+    }
     match cause {
         Some(cause) => (Outcome::Fail, format!("{reached}: {}", cause.message)),
         None if terms.strict => {
