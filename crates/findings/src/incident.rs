@@ -136,6 +136,28 @@ impl Incident {
         false
     }
 
+    /// The fact that nvidia_peermem is loaded, where it was shown.
+    pub fn peermem_loaded(&self) -> Option<Exhibit> {
+        None
+    }
+
+    /// Lines of result tables that contain a text, as evidence.
+    pub fn table_lines(&self, part: &str) -> Vec<Exhibit> {
+        let mut out = Vec::new();
+        for table in &self.log.tables {
+            for (number, line) in table.text.lines().enumerate() {
+                if line.contains(part) && out.len() < 4 {
+                    out.push(self.exhibit(&At {
+                        source: table.source,
+                        line: table.line + number as u64,
+                        text: line.to_owned(),
+                    }));
+                }
+            }
+        }
+        out
+    }
+
     /// Processes by host, in order; nameless ones left out.
     pub fn by_host(&self) -> BTreeMap<&str, Vec<&Process>> {
         let mut hosts: BTreeMap<&str, Vec<&Process>> = BTreeMap::new();

@@ -8,20 +8,28 @@ use crate::evidence::Evidence;
 use crate::finding::{Finding, Severity};
 use crate::rule::Rule;
 
+mod acs_enabled;
 mod bootstrap_unreachable;
+mod cpu_affinity_restricted;
 mod cpu_bound;
 mod data_corruption;
 mod dns_resolution_failed;
 mod driver_too_old;
 mod duplicate_gpu;
+mod efa_foreign_verbs_device;
 mod efa_provider_missing;
 mod env_mismatch_across_ranks;
+mod env_not_effective_with_plugin;
+mod env_workaround_left;
 mod fabric_manager_down;
 mod fabric_manager_restarted;
+mod gdr_disabled;
+mod gdr_nccl_too_old_for_peermem;
 mod gid_index_wrong;
 mod gid_sparse_table;
 mod gid_table_empty;
 mod gloo_ifname_syntax;
+mod gpu_out_of_memory;
 mod hami_vgpu_incompatible;
 mod hca_prefix_too_wide;
 mod ib_completion_lost;
@@ -33,8 +41,13 @@ mod ib_timeout_too_low;
 mod ib_userspace_missing;
 mod idle_connection_dropped;
 mod ifname_prefix_too_wide;
+mod imex_channel_missing;
+mod imex_same_node;
 mod init_stuck;
+mod k8s_env_not_expanded;
 mod memlock_limit;
+mod mig_not_supported;
+mod mnnvl_init_crash;
 mod mtu_mismatch;
 mod mtu_small;
 mod nccl_built_without_arch;
@@ -46,13 +59,18 @@ mod net_plugin_not_found;
 mod nic_below_rated_speed;
 mod nic_errors;
 mod nic_half_duplex;
+mod nic_pair_other_subnet;
 mod noisy_result;
 mod not_one_job;
 mod nvls_multicast_failed;
 mod p2p_broken;
 pub(crate) mod peer_died;
+mod process_killed;
+mod rail_isolated_cross_nic;
 mod rank_behind;
 mod rdma_registration_kernel;
+mod same_subnet_multi_nic;
+mod service_mesh_sidecar;
 mod sharp_unavailable;
 mod shm_too_small;
 mod silent_tcp_fallback;
@@ -64,29 +82,44 @@ mod socket_ifname_is_address;
 mod socket_ifname_loopback;
 mod socket_ifname_mismatch;
 mod socket_ifname_not_found;
+mod tcpxo_env_mismatch;
+mod topo_file_malformed;
+mod topo_file_other_machine;
+mod topology_search_failed;
 mod transport_mixed;
+mod tuner_plugin_conflict;
 mod uneven_nics;
+mod vgpu_without_uvm;
 mod watchdog_timeout;
 mod wrong_interface_linklocal;
 mod wrong_interface_nonroutable;
 mod wrong_interface_virtual;
+mod xid_error;
 
 /// All rules, in alphabetical order. Help, documentation, schema and completions are views of it.
 pub const RULES: &[&Rule] = &[
+    &acs_enabled::RULE,
     &bootstrap_unreachable::RULE,
+    &cpu_affinity_restricted::RULE,
     &cpu_bound::RULE,
     &data_corruption::RULE,
     &dns_resolution_failed::RULE,
     &driver_too_old::RULE,
     &duplicate_gpu::RULE,
+    &efa_foreign_verbs_device::RULE,
     &efa_provider_missing::RULE,
     &env_mismatch_across_ranks::RULE,
+    &env_not_effective_with_plugin::RULE,
+    &env_workaround_left::RULE,
     &fabric_manager_down::RULE,
     &fabric_manager_restarted::RULE,
+    &gdr_disabled::RULE,
+    &gdr_nccl_too_old_for_peermem::RULE,
     &gid_index_wrong::RULE,
     &gid_sparse_table::RULE,
     &gid_table_empty::RULE,
     &gloo_ifname_syntax::RULE,
+    &gpu_out_of_memory::RULE,
     &hami_vgpu_incompatible::RULE,
     &hca_prefix_too_wide::RULE,
     &ib_completion_lost::RULE,
@@ -98,8 +131,13 @@ pub const RULES: &[&Rule] = &[
     &ib_userspace_missing::RULE,
     &idle_connection_dropped::RULE,
     &ifname_prefix_too_wide::RULE,
+    &imex_channel_missing::RULE,
+    &imex_same_node::RULE,
     &init_stuck::RULE,
+    &k8s_env_not_expanded::RULE,
     &memlock_limit::RULE,
+    &mig_not_supported::RULE,
+    &mnnvl_init_crash::RULE,
     &mtu_mismatch::RULE,
     &mtu_small::RULE,
     &nccl_built_without_arch::RULE,
@@ -111,13 +149,18 @@ pub const RULES: &[&Rule] = &[
     &nic_below_rated_speed::RULE,
     &nic_errors::RULE,
     &nic_half_duplex::RULE,
+    &nic_pair_other_subnet::RULE,
     &noisy_result::RULE,
     &not_one_job::RULE,
     &nvls_multicast_failed::RULE,
     &p2p_broken::RULE,
     &peer_died::RULE,
+    &process_killed::RULE,
+    &rail_isolated_cross_nic::RULE,
     &rank_behind::RULE,
     &rdma_registration_kernel::RULE,
+    &same_subnet_multi_nic::RULE,
+    &service_mesh_sidecar::RULE,
     &sharp_unavailable::RULE,
     &shm_too_small::RULE,
     &silent_tcp_fallback::RULE,
@@ -129,12 +172,19 @@ pub const RULES: &[&Rule] = &[
     &socket_ifname_loopback::RULE,
     &socket_ifname_mismatch::RULE,
     &socket_ifname_not_found::RULE,
+    &tcpxo_env_mismatch::RULE,
+    &topo_file_malformed::RULE,
+    &topo_file_other_machine::RULE,
+    &topology_search_failed::RULE,
     &transport_mixed::RULE,
+    &tuner_plugin_conflict::RULE,
     &uneven_nics::RULE,
+    &vgpu_without_uvm::RULE,
     &watchdog_timeout::RULE,
     &wrong_interface_linklocal::RULE,
     &wrong_interface_nonroutable::RULE,
     &wrong_interface_virtual::RULE,
+    &xid_error::RULE,
 ];
 
 /// A NIC that moves less than this share of what the busiest one moves is idle.

@@ -28,11 +28,13 @@ use ncclctl_nccl::params;
 
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
 use crate::paths::host_name;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
+    incident: Some(incident),
     ..Rule::new(
         "env-mismatch-across-ranks",
         Severity::Warning,
@@ -122,5 +124,46 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
         );
         let by_host = BY_HOST.contains(&name.as_str());
         findings.push(if by_host { finding.at(Severity::Info) } else { finding });
+    }
+}
+
+/// Settings that may or must differ from host to host.
+const OWN: &[&str] = &[
+    "NCCL_HOSTID",
+    "NCCL_SOCKET_IFNAME",
+    "NCCL_OOB_NET_IFNAME",
+    "NCCL_IB_HCA",
+    "NCCL_IB_GID_INDEX",
+    "NCCL_COMM_ID",
+    "NCCL_PSK",
+    "NCCL_CONF_FILE",
+];
+
+fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
+    let mut seen: std::collections::BTreeMap<&str, (&str, &str, &ncclctl_nccl::log::At)> =
+        std::collections::BTreeMap::new();
+    for p in incident.log.processes.iter().filter(|p| !p.host.is_empty()) {
+        for (name, setting) in &p.settings {
+            if OWN.contains(&name.as_str())
+                || name.contains("DEBUG")
+                || name.contains("FILE")
+                || name.contains("DUMP")
+            {
+                continue;
+            }
+            let entry = *seen.entry(name).or_insert((&p.host, &setting.value, &setting.at));
+            let (host, value, at) = entry;
+            if value != setting.value && host != p.host {
+                findings.push(RULE.found(
+                    Confidence::Certain,
+                    format!("{name} is {value} on {host} and {} on {}", setting.value, p.host),
+                    "the ranks assume that this setting is equal on all of them; unequal values \
+                     hang, fail or give wrong data",
+                    format!("set {name} in one place for all ranks, or unset it"),
+                    incident.exhibits([at, &setting.at], 2),
+                ));
+                return;
+            }
+        }
     }
 }

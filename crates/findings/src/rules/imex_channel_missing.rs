@@ -1,0 +1,67 @@
+//! `imex-channel-missing`: multi-node NVLink without an IMEX channel device.
+//!
+//! ## What
+//!
+//! NCCL uses multi-node NVLink, and the container has no IMEX channel, or the IMEX domain is not
+//! up.
+//!
+//! ## Why
+//!
+//! Memory is shared between nodes through /dev/nvidia-caps-imex-channels/channel*; in Kubernetes a
+//! ComputeDomain provides it.
+//!
+//! ## Example
+//!
+//! `gb-01: no IMEX channel in the container`
+//!
+//! ## Remedy
+//!
+//! Map /dev/nvidia-caps-imex-channels/channel0, or add a ComputeDomain claim; `nvidia-imex-ctl -N`.
+//!
+//! ## Source
+//!
+//! NCCL src/mnnvl.cc (2.25.1, 2.27.3 and later).
+
+use crate::finding::{Confidence, Finding, Severity};
+use crate::incident::Incident;
+use crate::rule::Rule;
+
+pub(super) const RULE: Rule = Rule {
+    incident: Some(look),
+    ..Rule::new(
+        "imex-channel-missing",
+        Severity::Error,
+        "multi-node NVLink without an IMEX channel device",
+    )
+};
+
+fn look(incident: &Incident, findings: &mut Vec<Finding>) {
+    let said = incident.notices(&[
+        "Check the IMEX channel configuration",
+        "Check the IMEX configuration",
+        "IMEX channel",
+        "CUDA_ERROR_NOT_PERMITTED",
+        "Cuda failure 800",
+    ]);
+    let said: Vec<_> = said
+        .into_iter()
+        .filter(|n| n.level == ncclctl_nccl::log::Level::Warn)
+        .filter(|n| n.text.contains("IMEX") || mnnvl(incident))
+        .collect();
+    let Some(first) = said.first() else { return };
+    let host = incident.process(first).map_or("a host", |p| p.host.as_str());
+    findings.push(RULE.found(
+        if first.text.contains("IMEX channel") { Confidence::Certain } else { Confidence::Likely },
+        format!("{host}: multi-node NVLink is on, and no IMEX channel can be used"),
+        "the container lacks /dev/nvidia-caps-imex-channels/channel*, or nvidia-imex is not up on \
+         every node of the domain",
+        "map the channel device (Kubernetes: a ComputeDomain claim), check `nvidia-imex-ctl -N`; \
+         NCCL_MNNVL_ENABLE=0 goes on without multi-node NVLink",
+        incident.exhibits(said.iter().map(|n| &n.at), 3),
+    ));
+}
+
+fn mnnvl(incident: &Incident) -> bool {
+    incident.log.communicators.iter().any(|c| c.mnnvl)
+        || incident.setting("NCCL_MNNVL_ENABLE").is_some_and(|(v, _)| v != "0")
+}
