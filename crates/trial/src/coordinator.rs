@@ -9,6 +9,8 @@ mod loss;
 mod measure;
 mod others;
 mod rendezvous;
+#[cfg(test)]
+mod tests;
 mod workers;
 
 use std::io;

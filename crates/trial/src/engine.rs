@@ -36,6 +36,7 @@ pub struct Setup {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
     /// The engine's own bytes.
+    #[serde(with = "crate::frame::hex")]
     pub body: Vec<u8>,
     /// For messages: where this rank listens or what it is, like `10.0.0.3:40123 (eth0)`.
     pub shown: String,

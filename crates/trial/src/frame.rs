@@ -16,6 +16,19 @@ pub(crate) const LARGEST_UNPROVED: usize = 4 << 10;
 pub(crate) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, message)?;
+    with_length(bytes)
+}
+
+/// Puts the length in front of a message that is JSON already.
+pub(crate) fn from_json(text: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(4 + text.len());
+    bytes.extend([0; 4]);
+    bytes.extend(text.as_bytes());
+    with_length(bytes)
+}
+
+/// Fills in the first four bytes.
+fn with_length(mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     let length = bytes.len() - 4;
     if length > LARGEST {
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("frame of {length} bytes")));
@@ -68,6 +81,35 @@ pub(crate) fn read_blocking<T: DeserializeOwned>(from: &mut impl Read) -> io::Re
     Ok(Some(serde_json::from_slice(&body)?))
 }
 
+/// Bytes as hexadecimal digits: half the size of a JSON list of numbers, and quicker.
+pub(crate) mod hex {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = String::with_capacity(2 * bytes.len());
+        for byte in bytes {
+            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            text.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+        to.serialize_str(&text)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        let digit = |c: u8| char::from(c).to_digit(16).map(|d| d as u8);
+        if !text.len().is_multiple_of(2) {
+            return Err(D::Error::custom("an odd number of hexadecimal digits"));
+        }
+        text.as_bytes()
+            .chunks_exact(2)
+            .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
+            .collect::<Option<_>>()
+            .ok_or_else(|| D::Error::custom("expected hexadecimal digits"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -89,6 +131,20 @@ mod tests {
         #[test]
         fn garbage_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let _ = read_blocking::<String>(&mut &bytes[..]);
+        }
+    }
+
+    #[test]
+    fn contacts_are_hexadecimal() {
+        use crate::engine::Contact;
+        let contact = Contact { body: vec![0, 0xfe, 0x41], shown: "é".to_owned() };
+        let bytes = encode(&contact).unwrap();
+        assert!(String::from_utf8_lossy(&bytes).contains("00fe41"));
+        let back: Contact = read_blocking(&mut &bytes[..]).unwrap().unwrap();
+        assert_eq!(back, contact);
+        for text in ["{\"body\":\"0\",\"shown\":\"\"}", "{\"body\":\"zz\",\"shown\":\"\"}"] {
+            let bytes = from_json(text).unwrap();
+            assert!(read_blocking::<Contact>(&mut &bytes[..]).is_err(), "{text}");
         }
     }
 

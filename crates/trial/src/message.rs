@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ncclctl_findings::evidence::Host;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::counters::HostCounters;
 use crate::engine::{
@@ -46,10 +47,9 @@ pub(crate) enum ToWorker {
     Refused { reason: String },
     /// Start these ranks, each in a fresh process.
     Start { engine: String, setups: Vec<Setup> },
-    /// Pass on to one rank.
-    Rank { rank: usize, step: Step },
-    /// Pass on to every rank of this worker.
-    Ranks { step: Step },
+    /// Pass on to every rank of this worker. The step is not read on the way: the contacts of a
+    /// thousand ranks would be read a thousand times.
+    Ranks { step: Box<RawValue> },
     /// Read the counters of the NICs and processors now.
     Count,
     /// End all ranks.

@@ -385,8 +385,7 @@ impl<'a> Serving<'a> {
                     }
                 }
             }
-            ToWorker::Rank { rank, step } => self.ranks.tell(Some(rank), &step),
-            ToWorker::Ranks { step } => self.ranks.tell(None, &step),
+            ToWorker::Ranks { step } => self.ranks.tell(step.get()),
             ToWorker::Count => {
                 let counters = Box::new(host::count(&self.ranks.pids()));
                 send(&FromWorker::Counted { counters });

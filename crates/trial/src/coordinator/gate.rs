@@ -25,6 +25,9 @@ const UNPROVED: usize = 1024;
 /// How long a connection may take to prove itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Bytes that a TLS session keeps of what it has to send.
+const SESSION_BUFFER: usize = 16 << 10;
+
 /// A worker that has proved the token.
 pub(super) struct Joined {
     pub(super) hello: Hello,
@@ -158,6 +161,8 @@ async fn admit(tcp: TcpStream, acceptor: &TlsAcceptor, token: &Token) -> io::Res
     // what never speaks costs a socket and a timer, no TLS session
     tcp.readable().await?;
     let mut stream = acceptor.accept(tcp).await?;
+    // what is sent waits in the kernel or not at all: a thousand sessions would keep 64 KiB each
+    stream.get_mut().1.set_buffer_limit(Some(SESSION_BUFFER));
     let exported = tls::exported(stream.get_ref().1).map_err(io::Error::other)?;
     let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
     let join: Join = frame::read(&mut stream, frame::LARGEST_UNPROVED).await?.ok_or_else(ended)?;

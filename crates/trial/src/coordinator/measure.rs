@@ -207,13 +207,16 @@ pub(super) async fn start(
         .await?;
     for (rank, (_, _, world)) in opened.iter().enumerate() {
         if *world != (rank, ranks, nonce) {
-            let failure = Failure {
-                rank: Some(rank),
-                host: String::new(),
-                phase: "not-one-job".to_owned(),
-                seen: format!("believes to be rank {} of {}", world.0, world.1),
-            };
-            return Err(TrialError::lost(vec![failure], Kind::Environment));
+            let owner = workers.list.iter().find(|worker| worker.ranks.contains(&rank));
+            let host = owner.map_or_else(String::new, |worker| worker.hello.name.clone());
+            let seen =
+                format!("believes to be rank {} of {}, it is {rank} of {ranks}", world.0, world.1);
+            let message = format!("not one job: rank {rank} on {host} {seen}");
+            let phase = "not-one-job".to_owned();
+            let failure = Failure { rank: Some(rank), host, phase, seen };
+            let mut error = TrialError::lost(vec![failure], Kind::Environment);
+            error.message = message;
+            return Err(error);
         }
     }
     let pids: Vec<u32> = opened.iter().map(|(_, pid, _)| *pid).collect();

@@ -179,6 +179,8 @@ impl Workers {
         pick: impl Fn(Answer) -> Option<T>,
     ) -> Result<Vec<T>, TrialError> {
         let used = self.used();
+        let step = serde_json::value::to_raw_value(&step)
+            .map_err(|error| TrialError::environment(error.to_string()))?;
         self.tell_all(used, &ToWorker::Ranks { step })?;
         self.answers(limit, phase, pick).await
     }

@@ -108,19 +108,20 @@ impl Ranks {
         Ok(())
     }
 
-    /// Passes a step on to one rank, or to all.
-    pub(super) fn tell(&self, rank: Option<usize>, step: &Step) {
-        let Ok(bytes) = frame::encode(step).map(Arc::new) else { return };
-        for (number, process) in &self.list {
-            if rank.is_none_or(|wanted| wanted == *number) {
-                let _ = process.steps.send(Arc::clone(&bytes));
-            }
+    /// Passes a step, as text, on to all.
+    pub(super) fn tell(&self, step: &str) {
+        let Ok(bytes) = frame::from_json(step).map(Arc::new) else { return };
+        for rank in self.list.values() {
+            let _ = rank.steps.send(Arc::clone(&bytes));
         }
     }
 
     /// Says to all that this worker is alive.
     pub(super) fn beat(&self) {
-        self.tell(None, &Step::Beat);
+        let Ok(bytes) = frame::encode(&Step::Beat).map(Arc::new) else { return };
+        for rank in self.list.values() {
+            let _ = rank.steps.send(Arc::clone(&bytes));
+        }
     }
 
     /// Process ids of those that run.
@@ -313,9 +314,9 @@ async fn stand_in(
         let answer = tokio::select! {
             bytes = queue.recv() => {
                 let Some(bytes) = bytes else { return };
-                match frame::read_blocking::<Step>(&mut &bytes[..]) {
-                    Ok(Some(step)) => crate::rendezvous::stand_in_answer(step),
-                    _ => return,
+                match crate::rendezvous::stand_in_answer(&bytes) {
+                    Ok(answer) => answer,
+                    Err(_) => return,
                 }
             }
             _ = alive.tick() => Some(Answer::Beat),
