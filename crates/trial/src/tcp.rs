@@ -7,7 +7,8 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use ncclctl_facts::net::Interface;
+use ncclctl_facts::net::{self, Interface};
+use ncclctl_facts::{Root, identity};
 use ncclctl_findings::evidence::{ChosenInterface, Edge, Transport};
 use ncclctl_nccl::ifname;
 
@@ -17,15 +18,17 @@ use crate::engine::{
 };
 
 mod barrier;
+mod block;
 mod buffers;
 mod chain;
 mod check;
 mod collective;
 mod doubling;
 mod error;
+#[cfg(any(test, feature = "fault-injection"))]
+mod fault;
 mod flow;
 mod hello;
-mod interfaces;
 mod job;
 mod kernel;
 mod link;
@@ -56,6 +59,9 @@ const STREAM: usize = 8 << 20;
 const LOOKS_ALONE: u32 = 4000;
 /// The same where ranks share processors.
 const LOOKS_SHARED: u32 = 200;
+/// Looks inside a long stream, alone and shared: a rank that looks too long uses up its share of
+/// the processor before the data is there.
+const LOOKS_STREAMING: (u32, u32) = (500, 10);
 
 /// Engine of one rank.
 #[derive(Debug, Default)]
@@ -63,6 +69,9 @@ pub struct Tcp {
     /// Interfaces to choose from; `None` asks the kernel.
     interfaces: Option<Vec<Interface>>,
     open: Option<Open>,
+    /// Rank whose results get a flipped bit.
+    #[cfg(any(test, feature = "fault-injection"))]
+    flips: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -71,8 +80,11 @@ struct Open {
     ranks: usize,
     deadline: Duration,
     chosen: Vec<ifname::Choice>,
+    /// Index and name of every interface.
+    devices: Vec<(u32, String)>,
     mesh: Mesh,
-    loopback: bool,
+    /// Bytes of a ring's block.
+    block: usize,
     wires: Vec<Wires>,
     memories: Vec<Memory>,
 }
@@ -85,21 +97,12 @@ impl Tcp {
 
     /// An engine that chooses among the given interfaces.
     pub fn with_interfaces(interfaces: Vec<Interface>) -> Self {
-        Self { interfaces: Some(interfaces), open: None }
+        Self { interfaces: Some(interfaces), ..Self::default() }
     }
 
     fn opened(&mut self) -> Result<&mut Open, EngineError> {
         self.open.as_mut().ok_or_else(|| error::own(ErrorKind::Other, "the engine is not open"))
     }
-}
-
-/// Boot id of this machine, empty where it can not be read.
-fn machine() -> String {
-    use std::io::Read;
-    let mut id = String::new();
-    let _ = std::fs::File::open("/proc/sys/kernel/random/boot_id")
-        .and_then(|mut f| f.read_to_string(&mut id));
-    id.trim().to_owned()
 }
 
 fn candidates(interfaces: &[Interface]) -> Vec<ifname::Candidate> {
@@ -119,7 +122,17 @@ impl Engine for Tcp {
     }
 
     fn open(&mut self, setup: &Setup) -> Result<Contact, EngineError> {
-        let interfaces = self.interfaces.clone().unwrap_or_else(interfaces::list);
+        let root = Root::live();
+        #[cfg(feature = "fault-injection")]
+        {
+            self.flips = fault::flipping_rank(root.variable("NCCLCTL_FAULT"));
+        }
+        let interfaces = match &self.interfaces {
+            Some(given) => given.clone(),
+            None => net::interfaces(&root).map_err(|e| {
+                error::own(ErrorKind::Resource, format!("can not list interfaces: {e}"))
+            })?,
+        };
         let setting = |name: &str| setup.settings.get(name).map(String::as_str);
         let request = ifname::Request {
             ifname: setting("NCCL_SOCKET_IFNAME"),
@@ -146,7 +159,7 @@ impl Engine for Tcp {
         let shown: Vec<String> =
             listens.iter().map(|l| format!("{} ({})", l.address, l.interface)).collect();
         let card = Card {
-            machine: machine(),
+            machine: identity::boot_id(&root),
             listens,
             threads: settings.threads,
             sockets: settings.sockets,
@@ -172,8 +185,9 @@ impl Engine for Tcp {
             ranks: setup.ranks,
             deadline: setup.deadline,
             chosen,
+            devices: interfaces.iter().map(|i| (i.index, i.name.clone())).collect(),
             mesh,
-            loopback: false,
+            block: block::LOOPBACK,
             wires: Vec::new(),
             memories: Vec::new(),
         });
@@ -189,10 +203,17 @@ impl Engine for Tcp {
     }
 
     fn verify(&mut self, case: &Case) -> Result<Checked, EngineError> {
+        #[cfg(any(test, feature = "fault-injection"))]
+        let flips = self.flips;
         let open = self.opened()?;
         let algorithm = open.prepare(case)?;
         let wrong = open.each_thread(case, |job, wires, memory| {
-            verify::run(job, case.in_place, algorithm, wires, memory)
+            verify::run(job, case.in_place, algorithm, wires, memory)?;
+            #[cfg(any(test, feature = "fault-injection"))]
+            if flips == Some(job.rank) {
+                fault::flip(job, case.in_place, &mut memory.recv);
+            }
+            Ok(verify::count_wrong(job, case.in_place, memory))
         })?;
         Ok(Checked { wrong: wrong.into_iter().sum() })
     }
@@ -307,11 +328,15 @@ impl Open {
             });
         }
         let here = cards.iter().filter(|c| c.machine == cards[self.rank].machine).count();
-        self.loopback =
+        let loopback =
             cards.iter().all(|c| c.listens.iter().all(|l| self.mesh.own.contains(&l.address.ip())));
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let looks = if here * settings.threads <= cpus { LOOKS_ALONE } else { LOOKS_SHARED };
-        let patience = Patience { looks, deadline: self.deadline };
+        let alone = here * settings.threads <= cpus;
+        let patience = Patience {
+            looks: if alone { LOOKS_ALONE } else { LOOKS_SHARED },
+            looks_streaming: if alone { LOOKS_STREAMING.0 } else { LOOKS_STREAMING.1 },
+            deadline: self.deadline,
+        };
         self.mesh.cards = cards;
         self.wires = (0..settings.threads).map(|_| Wires::new(self.ranks, patience)).collect();
         self.memories = (0..settings.threads).map(|_| Memory::default()).collect();
@@ -322,6 +347,9 @@ impl Open {
             edges.input.push((self.rank + self.ranks - 1) % self.ranks);
         }
         self.mesh.ensure(&mut self.wires, &edges)?;
+        if !loopback && self.ranks > 1 {
+            self.block = block::agree(self.rank, self.ranks, &mut self.wires[0])?;
+        }
         Ok(Connected {
             interfaces: self
                 .chosen
@@ -343,13 +371,10 @@ impl Open {
         let next = (self.rank + 1) % self.ranks;
         let link = self.wires.first()?.out.get(next)?.as_ref()?;
         let socket = link.sockets().first()?;
-        let local = socket.local_addr().ok()?.ip();
-        let remote = socket.peer_addr().ok()?.ip();
-        let nic = if self.mesh.own.contains(&remote) {
-            Some("lo".to_owned())
-        } else {
-            self.chosen.iter().find(|c| c.address == local).map(|c| c.name.clone())
-        };
+        let device = net::route::to(socket.peer_addr().ok()?.ip()).ok().map(|r| r.device);
+        let nic = device
+            .and_then(|index| self.devices.iter().find(|(i, _)| *i == index))
+            .map(|(_, name)| name.clone());
         Some(Edge {
             from: self.rank,
             to: next,
@@ -372,7 +397,7 @@ impl Open {
             root: case.root,
             count: part(layout.count, self.wires.len().max(1), thread).len(),
             size: layout.size,
-            loopback: self.loopback,
+            block: self.block,
         }
     }
 

@@ -87,7 +87,7 @@ pub(super) fn run(
     let mut input = Cursor::new(plan.input(0));
     // bytes of an element that is not complete yet, at the start of the scratch
     let mut carried = 0;
-    let mut waiting = Waiting::new(patience);
+    let mut waiting = Waiting::streaming(patience);
     loop {
         let mut moved = false;
         let mut out_open = false;

@@ -20,8 +20,8 @@ pub(super) struct Job {
     pub(super) count: usize,
     /// Bytes in the size column, over all threads: what algorithms are chosen by.
     pub(super) size: u64,
-    /// All paths run over the loopback: the wire is memory.
-    pub(super) loopback: bool,
+    /// Bytes of a segment's block, the same on every rank (see [`super::block`]).
+    pub(super) block: usize,
 }
 
 /// A way to do a collective.
@@ -77,12 +77,8 @@ impl Job {
 
     /// Elements of a block of a segment: how much is in flight between two ranks before the
     /// stream turns to the next part of the buffer.
-    ///
-    /// Over the loopback the blocks of all steps should stay in the caches; over a wire a block must
-    /// be longer than what the wire holds (100 Gbit/s × 300 µs is 4 MB).
     pub(super) fn segment_block(&self) -> usize {
-        let bytes = if self.loopback { 256 * 1024 } else { 4 << 20 };
-        bytes / self.width()
+        self.block / self.width()
     }
 }
 

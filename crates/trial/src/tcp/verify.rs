@@ -11,19 +11,19 @@ use crate::engine::EngineError;
 /// What the output holds before the operation.
 const POISON: u8 = 0xa5;
 
-/// Fills, runs, counts. Room has been made for the job.
+/// Fills the buffers and runs the operation. Room has been made for the job.
 pub(super) fn run(
     job: &Job,
     in_place: bool,
     algorithm: &Algorithm,
     wires: &mut Wires,
     memory: &mut Memory,
-) -> Result<u64, EngineError> {
+) -> Result<(), EngineError> {
     if job.count == 0 {
-        return Ok(0);
+        return Ok(());
     }
-    let (send_bytes, recv_bytes) = memory::extent(job);
-    let (send_base, recv_base) = if in_place { memory::in_place(job) } else { (0, 0) };
+    let (bytes, _) = memory::extent(job);
+    let base = if in_place { memory::in_place(job).0 } else { 0 };
     let table = if job.collective.reduces() {
         check::operand(job.reduction(), job.rank)
     } else {
@@ -31,16 +31,18 @@ pub(super) fn run(
     };
     memory.recv.fill(POISON);
     let own = if in_place { &mut memory.recv } else { &mut memory.send };
-    check::fill(&mut own[send_base..send_base + send_bytes], &table, job.width(), 0);
-
-    let mut buffers = memory.buffers(job, in_place);
-    (algorithm.run)(job, wires, &mut buffers)?;
-
-    let result = &memory.recv[recv_base..recv_base + recv_bytes];
-    Ok(count_wrong(job, result))
+    check::fill(&mut own[base..base + bytes], &table, job.width(), 0);
+    (algorithm.run)(job, wires, &mut memory.buffers(job, in_place))
 }
 
-fn count_wrong(job: &Job, result: &[u8]) -> u64 {
+/// Counts wrong elements of this rank's result. A rank that gets no result has none.
+pub(super) fn count_wrong(job: &Job, in_place: bool, memory: &Memory) -> u64 {
+    if job.count == 0 {
+        return 0;
+    }
+    let (_, recv_bytes) = memory::extent(job);
+    let base = if in_place { memory::in_place(job).1 } else { 0 };
+    let result = &memory.recv[base..base + recv_bytes];
     let bytes = job.bytes();
     let moved = |block: &[u8], from: usize, first: usize| {
         check::wrong(block, &check::payload(job.dtype, from), job.dtype, first, false)

@@ -13,6 +13,8 @@ use crate::engine::{EngineError, ErrorKind};
 pub(super) struct Patience {
     /// Looks before sleeping. Each gives the processor away if another thread wants it.
     pub(super) looks: u32,
+    /// The same in the middle of a long stream, where the kernel's buffers bridge the wake-up.
+    pub(super) looks_streaming: u32,
     /// How long a peer may do nothing.
     pub(super) deadline: Duration,
 }
@@ -28,6 +30,11 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) fn new(patience: Patience) -> Self {
         Self { patience, looked: 0, since: None }
+    }
+
+    /// A wait inside a long stream.
+    pub(super) fn streaming(patience: Patience) -> Self {
+        Self::new(Patience { looks: patience.looks_streaming, ..patience })
     }
 
     /// Something moved: the next wait starts anew.
