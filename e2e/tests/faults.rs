@@ -143,7 +143,7 @@ fn a_worker_that_never_comes_is_missed_by_number() {
         Ok(lab) => lab,
         Err(why) => return e2e::skipped("a_worker_that_never_comes", &why),
     };
-    let mut trial = e2e::cluster::trial(&lab, &["--deadline", "3s"]);
+    let mut trial = e2e::cluster::trial(&lab, &["--join-timeout", "3s"]);
     trial.workers.truncate(1);
     let finished = trial.coordinator.finish(Duration::from_secs(30));
     finished.expect_code(4);
