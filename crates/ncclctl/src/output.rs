@@ -49,7 +49,7 @@ fn table_and_verdict(result: &BenchResult) -> String {
         text.push_str(&scaling);
     }
     text.push_str("#\n");
-    text.push_str(&network::render(&result.evidence, None, None, style.width, style.prefix));
+    text.push_str(&network::render(&result.evidence, style.width, style.prefix));
     if let Some(judgement) = result.judgement() {
         text.push_str("#\n");
         text.push_str(&verdict::render(&result.evidence, &judgement, style));

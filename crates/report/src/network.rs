@@ -7,13 +7,7 @@ use ncclctl_findings::Evidence;
 use crate::text::wrap;
 
 /// The lines, each with `prefix`.
-pub fn render(
-    evidence: &Evidence,
-    control: Option<&str>,
-    ports: Option<(u16, u16)>,
-    width: usize,
-    prefix: &str,
-) -> String {
+pub fn render(evidence: &Evidence, width: usize, prefix: &str) -> String {
     let mut out = String::new();
     // ranks that chose alike share a line
     let mut chosen: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
@@ -41,14 +35,16 @@ pub fn render(
         );
     }
     if evidence.hosts.len() > 1 {
-        let range = ports.map_or_else(
-            || "the range in /proc/sys/net/ipv4/ip_local_port_range".to_owned(),
-            |(low, high)| format!("{low}-{high} (ip_local_port_range)"),
+        // one rule for all hosts: the widest of their ranges
+        let ranges = evidence.hosts.iter().filter_map(|host| host.port_range);
+        let low = ranges.clone().map(|range| range.0).min();
+        let range = match (low, ranges.map(|range| range.1).max()) {
+            (Some(low), Some(high)) => format!("{low}-{high} (ip_local_port_range)"),
+            _ => "the range in /proc/sys/net/ipv4/ip_local_port_range".to_owned(),
+        };
+        let text = format!(
+            "TCP {range} between all hosts, both directions, and the coordinator's port from all workers"
         );
-        let mut text = format!("TCP {range} between all hosts, both directions");
-        if let Some(control) = control {
-            text.push_str(&format!("; TCP to the coordinator at {control}"));
-        }
         wrap(
             &mut out,
             width,

@@ -22,8 +22,16 @@ pub(crate) fn describe() -> Host {
         netns: identity::network_namespace(root),
         interfaces: net::interfaces(root).unwrap_or_default(),
         cpus: cpu::available(root),
+        port_range: port_range(root),
         environment: identity::nccl_environment(root),
     }
+}
+
+/// Ports that the kernel gives to sockets that ask for none.
+fn port_range(root: &Root) -> Option<(u16, u16)> {
+    let text = root.line("/proc/sys/net/ipv4/ip_local_port_range")?;
+    let (low, high) = text.split_once(char::is_whitespace)?;
+    Some((low.parse().ok()?, high.trim().parse().ok()?))
 }
 
 /// Reads the counters now; `ranks` are the processes whose processor time is wanted.

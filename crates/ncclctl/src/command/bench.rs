@@ -14,6 +14,7 @@ use ncclctl_report::progress::Progress;
 use ncclctl_trial::coordinator::{self, Places};
 use ncclctl_trial::engine::Case;
 use ncclctl_trial::event::Event;
+use ncclctl_trial::launch::{self, Offer, Part, Seat};
 use ncclctl_trial::{Token, TrialError, TrialPlan};
 
 use crate::exit::{Exit, environment, usage};
@@ -181,7 +182,17 @@ pub(crate) struct Bench {
 
 pub(crate) fn run(bench: &Bench, quiet: bool) -> anyhow::Result<Exit> {
     let root = Root::live();
-    let plan = bench.plan(&root)?;
+    let seat = bench.seat(&root)?;
+    let workers = seat.as_ref().map_or_else(|| bench.workers_wanted(), |seat| seat.world);
+    // bad arguments are told before anybody waits for anybody
+    let plan = bench.plan(&root, workers)?;
+    let places = match seat {
+        Some(seat) => match bench.take(&seat, &root)? {
+            Part::Work(guest) => return super::worker::ended(guest.join(), quiet),
+            Part::Coordinate(host) => Places::Launched(host),
+        },
+        None => bench.places()?,
+    };
     let terms = Terms { threshold: bench.threshold, strict: bench.strict, ..Terms::default() };
     let mut progress = Progress::new(output::stderr_is_terminal(), quiet);
     let lines = bench.output == Format::Jsonl;
@@ -191,7 +202,7 @@ pub(crate) fn run(bench: &Bench, quiet: bool) -> anyhow::Result<Exit> {
             output::json_line(&event);
         }
     };
-    let trial = coordinator::run(&plan, bench.places()?, &mut sink);
+    let trial = coordinator::run(&plan, places, &mut sink);
     progress.finish();
     let (evidence, broke) = match trial {
         Ok(evidence) => (evidence, None),
@@ -234,10 +245,27 @@ fn broken(error: &TrialError, result: &BenchResult, bench: &Bench) -> anyhow::Er
 }
 
 impl Bench {
-    fn plan(&self, root: &Root) -> anyhow::Result<TrialPlan> {
+    /// The seat that a launcher gave this process; none where the user says what to run here.
+    fn seat(&self, root: &Root) -> anyhow::Result<Option<Seat>> {
+        if self.listen.is_some() || self.ranks.is_some() {
+            return Ok(None);
+        }
+        launch::seat(root.environment()).map_err(|error| usage(with_source(&error)))
+    }
+
+    fn take(&self, seat: &Seat, root: &Root) -> anyhow::Result<Part> {
+        let offer = Offer {
+            rank_program: super::worker::rank_program(),
+            name: None,
+            patience: self.join_timeout,
+        };
+        seat.take(root.environment(), offer).map_err(|error| usage(with_source(&error)))
+    }
+
+    fn plan(&self, root: &Root, workers: usize) -> anyhow::Result<TrialPlan> {
         let engine = if self.engine == "auto" { "tcp" } else { &self.engine };
         ncclctl_trial::engine::by_name(engine).map_err(|error| usage(error.to_string()))?;
-        let cases = self.cases()?;
+        let cases = self.cases(workers)?;
         Ok(TrialPlan {
             cases,
             settings: self.settings(root.environment())?,
@@ -251,17 +279,17 @@ impl Bench {
             rendezvous: self.join_timeout,
             paths: !self.no_verdict,
             line_rate_bits: self.line_rate,
-            sweep_workers: self.sweep()?,
+            sweep_workers: self.sweep(workers)?,
             ..TrialPlan::new(engine)
         })
     }
 
-    fn places_wanted(&self) -> usize {
+    /// Workers without a launcher: those waited for, or one a local rank.
+    fn workers_wanted(&self) -> usize {
         self.workers.or(self.ranks).unwrap_or(2) as usize
     }
 
-    fn sweep(&self) -> anyhow::Result<Vec<usize>> {
-        let most = self.places_wanted();
+    fn sweep(&self, most: usize) -> anyhow::Result<Vec<usize>> {
         if let Some(bad) = self.sweep_workers.iter().find(|n| **n == 0 || **n > most) {
             return Err(usage(format!(
                 "--sweep-workers {bad}: there are {most}, give numbers from 1 to {most}"
@@ -275,7 +303,7 @@ impl Bench {
         Ok(sizes)
     }
 
-    fn cases(&self) -> anyhow::Result<Vec<Case>> {
+    fn cases(&self, ranks: usize) -> anyhow::Result<Vec<Case>> {
         let sizes = self.sizes()?;
         let dtypes: Vec<DataType> = if self.datatype == "all" {
             DataType::ALL.to_vec()
@@ -313,7 +341,6 @@ impl Bench {
                 cases.len()
             )));
         }
-        let ranks = self.places_wanted();
         if cases.iter().any(|case| case.collective.has_root()) && self.root >= ranks {
             return Err(usage(format!(
                 "--root {}: there are {ranks} ranks, the last is {}",
@@ -405,8 +432,8 @@ impl Bench {
     fn places(&self) -> anyhow::Result<Places> {
         let Some(address) = &self.listen else {
             return Ok(Places::Local {
-                ranks: self.places_wanted(),
-                rank_program: super::worker::rank_program()?,
+                ranks: self.workers_wanted(),
+                rank_program: super::worker::rank_program(),
             });
         };
         let path = match &self.token_file {
@@ -421,7 +448,7 @@ impl Bench {
         let hint = format!("--token-file {}", path.display());
         Ok(Places::Join {
             address: address.clone(),
-            workers: self.places_wanted(),
+            workers: self.workers_wanted(),
             token,
             token_hint: hint,
             own: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ncclctl_trial::Token;
-use ncclctl_trial::worker::{self, Options, WorkerError};
+use ncclctl_trial::worker::{self, Ended, Options, WorkerError};
 
 use crate::exit::{Exit, environment, usage};
 use crate::quantity;
@@ -57,9 +57,14 @@ pub(crate) fn run(arguments: &Worker, quiet: bool) -> anyhow::Result<Exit> {
         name: arguments.name.clone(),
         ranks: arguments.ranks as usize,
         patience: arguments.join_timeout,
-        rank_program: rank_program()?,
+        rank_program: rank_program(),
     };
-    match worker::join(&arguments.join, &token, options) {
+    ended(worker::join(&arguments.join, &token, options), quiet)
+}
+
+/// How a worker's end is told.
+pub(super) fn ended(end: Result<Ended, WorkerError>, quiet: bool) -> anyhow::Result<Exit> {
+    match end {
         Ok(_) => Ok(Exit::Pass),
         Err(error @ WorkerError::Signalled { .. }) => {
             if !quiet {
@@ -72,7 +77,7 @@ pub(crate) fn run(arguments: &Worker, quiet: bool) -> anyhow::Result<Exit> {
 }
 
 /// What becomes a rank: this very program.
-pub(crate) fn rank_program() -> anyhow::Result<(PathBuf, Vec<String>)> {
+pub(crate) fn rank_program() -> (PathBuf, Vec<String>) {
     // the link stays right when the file is replaced or deleted in the meantime
-    Ok((PathBuf::from("/proc/self/exe"), vec!["rank".to_owned()]))
+    (PathBuf::from("/proc/self/exe"), vec!["rank".to_owned()])
 }
