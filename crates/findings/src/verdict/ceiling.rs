@@ -25,6 +25,9 @@ pub(super) struct Ceiling {
     pub(super) expected: Expected,
     /// Why this point says nothing about bandwidth; `None` where it does.
     pub(super) under_the_knee: Option<String>,
+    /// Payload that the slowest host's NICs carry by their line rate, bytes per second, where it is
+    /// believed or stated; and those NICs.
+    pub(super) line: Option<(f64, String)>,
 }
 
 /// How the ranks of a point lie on hosts.
@@ -59,6 +62,7 @@ pub(super) fn ceiling(evidence: &Evidence, point: &Point) -> Result<Ceiling, Str
     let measured = path_limit(evidence, point, layout, algorithm, reduce);
     let bought =
         if layout.nodes > 1 { nic_limit(evidence, point, layout, algorithm) } else { None };
+    let line = bought.as_ref().map(|(_, limit, payload)| (payload * 1e9, limit.what.clone()));
     let compute = reduce.filter(|_| reduced > 0.0).map(|r| Limit {
         what: "reduction on the processor (measured)".to_owned(),
         busbw: factor / (per_rank * reduced) * r / 1e9,
@@ -66,7 +70,7 @@ pub(super) fn ceiling(evidence: &Evidence, point: &Point) -> Result<Ceiling, Str
     });
 
     let (basis, lead, floor) = match (bought, measured) {
-        (Some((basis, limit)), measured) => {
+        (Some((basis, limit, _)), measured) => {
             if let Some((mut path, _)) = measured {
                 path.how.push_str("; not used: a slow network would hide in it");
                 limits.push(path);
@@ -96,6 +100,7 @@ pub(super) fn ceiling(evidence: &Evidence, point: &Point) -> Result<Ceiling, Str
     let busbw = if whole > 0.0 { point.size as f64 * factor / (whole * 1e3) } else { 0.0 };
     Ok(Ceiling {
         expected: Expected { busbw, floor: busbw * floor, basis, limited_by: best.what, limits },
+        line,
         under_the_knee: (latency_us > KNEE * whole).then(|| {
             let share = if whole > 0.0 { latency_us / whole } else { 1.0 };
             format!(
@@ -179,13 +184,14 @@ fn path_limit(
     Some((limit, busbw(low.min(rate)) / busbw(rate)))
 }
 
-/// The ceiling by line rates: stated by the user, or believed of every host's own NICs.
+/// The ceiling by line rates: stated by the user, or believed of every host's own NICs. With it the
+/// payload rate of the slowest host, GB/s.
 fn nic_limit(
     evidence: &Evidence,
     point: &Point,
     layout: Layout,
     algorithm: Algorithm,
-) -> Option<(Basis, Limit)> {
+) -> Option<(Basis, Limit, f64)> {
     let factor = point.collective.busbw_factor(point.ranks);
     let bytes = node_bytes(point.collective, algorithm, layout);
     let bytes = bytes.out.max(bytes.inward);
@@ -225,7 +231,7 @@ fn nic_limit(
         None => (Basis::Nic, "by its own report"),
     };
     let limit = Limit { what: format!("{what}, {source}"), busbw: payload * factor / bytes, how };
-    Some((basis, limit))
+    Some((basis, limit, payload))
 }
 
 /// NICs that carry a host's data: name, believed line rate, what they speak.

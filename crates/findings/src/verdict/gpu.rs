@@ -67,6 +67,7 @@ pub(super) fn ceiling(evidence: &Evidence, point: &Point, layout: Layout) -> Opt
     };
     limits.sort_by(|a, b| a.busbw.total_cmp(&b.busbw));
     Some(Ceiling {
+        line: None,
         under_the_knee: (point.size < e.knee).then(|| {
             format!(
                 "under the knee: from {:.0} MB on latency is less than a tenth of the time at {}",

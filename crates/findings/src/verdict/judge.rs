@@ -261,6 +261,9 @@ fn outcome(
         gbs(expected.busbw)
     );
     if d.ratio >= terms.threshold {
+        if let Some((outcome, says)) = streams_against_line_rate(evidence, terms, d) {
+            return (outcome, format!("{reached}, but {says}"));
+        }
         return if proofs.wire.contradicts {
             (Outcome::Inconclusive, format!("{reached}, but {}", proofs.wire.proof.says))
         } else {
@@ -286,25 +289,54 @@ fn outcome(
     }
 }
 
-/// Whether plain streams are as slow as the collective: then it is the network.
-fn network_or_not(evidence: &Evidence, expected: &Expected) -> String {
-    if !matches!(expected.basis, Basis::Nic | Basis::Stated) {
-        return format!(" by {}", expected.limited_by);
-    }
+/// Rate of the slowest plain stream between hosts, bytes per second.
+fn slowest_stream(evidence: &Evidence) -> Option<f64> {
     let slowest = paths::ring(evidence)
         .iter()
         .filter(|((a, b), _)| paths::host_of(evidence, *a) != paths::host_of(evidence, *b))
         .map(|(_, r)| r.0)
         .fold(f64::INFINITY, f64::min);
+    slowest.is_finite().then_some(slowest)
+}
+
+/// Whether plain streams are as slow as the collective: then it is the network.
+fn network_or_not(evidence: &Evidence, expected: &Expected) -> String {
     let by = format!(" by {}", expected.limited_by);
-    if !slowest.is_finite() {
+    if !matches!(expected.basis, Basis::Nic | Basis::Stated) {
         return by;
     }
-    let rate = link_rate(slowest);
-    if slowest < Terms::default().fail_under * expected.busbw * 1e9 {
-        format!("{by}; plain streams reach only {rate}: it is the network, or what was stated")
+    match slowest_stream(evidence) {
+        None => by,
+        Some(rate) if rate < Terms::default().fail_under * expected.busbw * 1e9 => format!(
+            "{by}; plain streams reach only {}: it is the network, or what was stated",
+            link_rate(rate)
+        ),
+        Some(rate) => {
+            format!("{by}; plain streams reach {}: it is not the network", link_rate(rate))
+        }
+    }
+}
+
+/// A line rate is held against plain streams as well: a processor that is slower than both would
+/// otherwise hide a network that is not what was bought.
+fn streams_against_line_rate(
+    evidence: &Evidence,
+    terms: &Terms,
+    d: &Decides<'_>,
+) -> Option<(Outcome, String)> {
+    let (line, nics) = d.ceiling.line.as_ref()?;
+    let rate = slowest_stream(evidence)?;
+    let says = format!(
+        "plain streams reach only {}, {} of the payload of {nics}",
+        link_rate(rate),
+        percent(rate / line)
+    );
+    if rate < terms.fail_under * line {
+        Some((Outcome::Fail, says))
+    } else if rate < terms.threshold * line {
+        Some((Outcome::Inconclusive, says))
     } else {
-        format!("{by}; plain streams reach {rate}: it is not the network")
+        None
     }
 }
 

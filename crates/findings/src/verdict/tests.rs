@@ -366,6 +366,17 @@ fn what_was_bought_is_held_against_it() {
 }
 
 #[test]
+fn a_slow_processor_does_not_hide_a_slow_network() {
+    let mut e = hosts(2, GIGABIT);
+    e.reduce_bps = vec![33e6; 2];
+    e.stated_line_rate_bits = Some(10_000_000_000);
+    run(&mut e, 0.57);
+    let j = judge(&e, &Terms::default());
+    assert_eq!(j.verdict.outcome, Outcome::Fail, "{}", show(&j));
+    assert_snapshot!(j.verdict.summary, @"all_reduce 16M reached 0.067 GB/s, 102% of the 0.066 GB/s expected, but plain streams reach only 942 Mbit/s, 10% of the payload of eth0 of h1 (10 Gbit/s), as stated");
+}
+
+#[test]
 fn a_lost_rank_is_the_verdict() {
     let mut e = hosts(4, GIGABIT);
     e.failures.push(Failure {
