@@ -24,7 +24,7 @@ use crate::token::Token;
 pub struct Options {
     /// Place among the workers, where a launcher gave one.
     pub index: Option<usize>,
-    /// How many workers the launcher started, where it says.
+    /// How many workers the launcher started, where all of them and nobody else take part.
     pub world: Option<usize>,
     /// Name to show; the host name where `None`.
     pub name: Option<String>,

@@ -14,7 +14,7 @@ use ncclctl_report::progress::Progress;
 use ncclctl_trial::coordinator::{self, Places};
 use ncclctl_trial::engine::Case;
 use ncclctl_trial::event::Event;
-use ncclctl_trial::launch::{self, Offer, Part, Seat};
+use ncclctl_trial::launch::{self, Launcher, Offer, Part, Seat};
 use ncclctl_trial::{Token, TrialError, TrialPlan};
 
 use crate::exit::{Exit, environment, usage};
@@ -247,10 +247,20 @@ fn broken(error: &TrialError, result: &BenchResult, bench: &Bench) -> anyhow::Er
 impl Bench {
     /// The seat that a launcher gave this process; none where the user says what to run here.
     fn seat(&self, root: &Root) -> anyhow::Result<Option<Seat>> {
-        if self.listen.is_some() || self.ranks.is_some() {
+        if self.listen.is_some() {
             return Ok(None);
         }
-        launch::seat(root.environment()).map_err(|error| usage(with_source(&error)))
+        let seat = launch::seat(root.environment()).map_err(|error| usage(with_source(&error)))?;
+        match (seat, self.ranks) {
+            // torch's variables are often those of a pod, in which somebody tries something by hand
+            (Some(seat), Some(_)) if seat.launcher == Launcher::Torchrun => Ok(None),
+            (Some(seat), Some(ranks)) => Err(usage(format!(
+                "--ranks {ranks}: {} started {} processes, each of them is one rank; leave --ranks out",
+                seat.launcher.command(),
+                seat.world
+            ))),
+            (seat, _) => Ok(seat),
+        }
     }
 
     fn take(&self, seat: &Seat, root: &Root) -> anyhow::Result<Part> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ncclctl_trial::Token;
+use ncclctl_trial::launch;
 use ncclctl_trial::worker::{self, Ended, Options, WorkerError};
 
 use crate::exit::{Exit, environment, usage};
@@ -51,8 +52,11 @@ pub(crate) fn run(arguments: &Worker, quiet: bool) -> anyhow::Result<Exit> {
             Token::parse(text, "NCCLCTL_TOKEN").map_err(|error| usage(error.to_string()))?
         }
     };
+    let seat = launch::seat(ncclctl_facts::Root::live().environment())
+        .map_err(|error| usage(error.to_string()))?;
     let options = Options {
-        index: None,
+        // for the order only: several launches may make up the workers of one trial
+        index: seat.map(|seat| seat.index),
         world: None,
         name: arguments.name.clone(),
         ranks: arguments.ranks as usize,

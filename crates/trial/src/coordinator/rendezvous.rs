@@ -114,19 +114,24 @@ impl Workers {
     /// The classic broken launch: processes that each believe to be the whole job, or two jobs at one port.
     fn not_one_job(&self, hello: &Hello, wanted: usize) -> Option<TrialError> {
         let name = &hello.name;
-        let text = if let Some(world) = hello.world
-            && world != wanted
-        {
-            format!("worker {name} belongs to a job of {world}, this one has {wanted}")
-        } else if hello.ranks == 0 {
+        let text = if hello.ranks == 0 {
             format!("worker {name} offers no rank")
         } else {
-            let index = hello.index?;
-            if index >= wanted {
-                format!("worker {name} is number {index} of a job of {wanted}")
-            } else {
-                let twin = self.list.iter().find(|worker| worker.hello.index == Some(index))?;
-                format!("workers {} and {name} both are number {index}", twin.hello.name)
+            // a number without a launch that it counts in is a wish for an order, no more
+            let (world, index) = (hello.world?, hello.index?);
+            let twin = self
+                .list
+                .iter()
+                .find(|worker| worker.hello.world.is_some() && worker.hello.index == Some(index));
+            match twin {
+                _ if world != wanted => {
+                    format!("worker {name} belongs to a job of {world}, this one has {wanted}")
+                }
+                _ if index >= wanted => format!("worker {name} is number {index} of {wanted}"),
+                Some(twin) => {
+                    format!("workers {} and {name} both are number {index}", twin.hello.name)
+                }
+                None => return None,
             }
         };
         let mut error = lost("not-one-job", name.clone(), text);

@@ -42,6 +42,7 @@ fn plan() -> TrialPlan {
 struct Running {
     address: SocketAddr,
     token: Token,
+    wanted: usize,
     events: mpsc::Receiver<Event>,
     result: mpsc::Receiver<Result<ncclctl_findings::Evidence, TrialError>>,
 }
@@ -66,7 +67,7 @@ fn coordinate(plan: TrialPlan, workers: usize) -> Running {
     let Ok(Event::Listening { address, .. }) = events.recv_timeout(LONG) else {
         panic!("the first event says where it listens")
     };
-    Running { address: address.parse().unwrap(), token, events, result }
+    Running { address: address.parse().unwrap(), token, wanted: workers, events, result }
 }
 
 impl Running {
@@ -89,7 +90,7 @@ impl Running {
         let (address, token) = (self.address.to_string(), self.token.clone());
         let options = Options {
             index,
-            world: None,
+            world: index.map(|_| self.wanted),
             name: Some(name.to_owned()),
             ranks: 1,
             patience: LONG,
@@ -123,7 +124,7 @@ impl Running {
         let mut join = Join { protocol: PROTOCOL, proof: tls::proof(token, &exported) };
         let mut hello = Hello {
             index: None,
-            world: None,
+            world: Some(self.wanted),
             name: name.to_owned(),
             ranks: 1,
             host: Default::default(),
@@ -264,10 +265,10 @@ fn two_of_the_same_number_or_of_another_job_are_not_one_job() {
             "not one job: workers a and b both are number 0",
         ),
         (
-            |hello| hello.world = Some(8),
+            |hello| (hello.index, hello.world) = (Some(1), Some(8)),
             "not one job: worker b belongs to a job of 8, this one has 2",
         ),
-        (|hello| hello.index = Some(7), "not one job: worker b is number 7 of a job of 2"),
+        (|hello| hello.index = Some(7), "not one job: worker b is number 7 of 2"),
         (|hello| hello.ranks = 0, "not one job: worker b offers no rank"),
     ] {
         let running = coordinate(plan(), 2);
@@ -280,6 +281,26 @@ fn two_of_the_same_number_or_of_another_job_are_not_one_job() {
         assert_eq!(error.message, text);
         assert_eq!(error.evidence.failures[0].phase, "not-one-job");
     }
+}
+
+#[test]
+fn numbers_of_several_launches_are_only_an_order() {
+    let running = coordinate(plan(), 2);
+    let first = running.good("a", Some(0));
+    running.joined(1);
+    let address = running.address.to_string();
+    let options = Options {
+        index: Some(0),
+        world: None,
+        name: Some("b".to_owned()),
+        ranks: 1,
+        patience: LONG,
+        rank_program: Default::default(),
+    };
+    let served = worker::serve_from(&address, &running.token, options, Source::StandIn);
+    runtime().block_on(served).unwrap();
+    running.ends().unwrap();
+    first.recv_timeout(LONG).unwrap().unwrap();
 }
 
 #[test]
