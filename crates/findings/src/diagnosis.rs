@@ -97,7 +97,7 @@ pub fn diagnose(incident: &Incident) -> Diagnosis {
     }
     catalogue(incident, &mut findings);
     let (findings, follows_from) = fold(findings);
-    let kind = kind(incident, &findings);
+    let kind = kind(&findings);
     Diagnosis { kind, fine: crate::fine::of(incident, &findings), findings, follows_from }
 }
 
@@ -208,7 +208,12 @@ fn fold(mut findings: Vec<Finding>) -> (Vec<Finding>, Vec<Option<usize>>) {
     (ordered, follows)
 }
 
-fn kind(incident: &Incident, findings: &[Finding]) -> Kind {
+/// Errors about speed alone: the run went through.
+fn only_slow(findings: &[Finding]) -> bool {
+    findings.iter().filter(|f| f.severity == Severity::Error).all(|f| f.rule == "slow-node")
+}
+
+fn kind(findings: &[Finding]) -> Kind {
     let has = |rules: &[&str]| {
         findings.iter().any(|f| f.severity >= Severity::Warning && rules.contains(&f.rule.as_str()))
     };
@@ -217,7 +222,7 @@ fn kind(incident: &Incident, findings: &[Finding]) -> Kind {
         return Kind::Hung;
     }
     match worst {
-        Some(Severity::Error) if incident.finished() => Kind::Slow,
+        Some(Severity::Error) if only_slow(findings) => Kind::Slow,
         Some(Severity::Error) => Kind::Failed,
         Some(Severity::Warning) => Kind::Slow,
         _ => Kind::Healthy,

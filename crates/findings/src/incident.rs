@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use ncclctl_nccl::log::{At, Model, Notice, Process, Signal, failure};
+use ncclctl_nccl::nccl_tests::{self, Run};
 
 use crate::finding::Exhibit;
 
@@ -13,6 +14,32 @@ use crate::finding::Exhibit;
 pub struct Incident {
     /// Logs of every rank, host and launcher, as one model.
     pub log: Model,
+    /// Runs of nccl-tests found in them.
+    pub runs: Vec<TestRun>,
+}
+
+/// A run of nccl-tests and where its text stands.
+#[derive(Clone, Debug, Default)]
+pub struct TestRun {
+    /// The run.
+    pub run: Run,
+    /// Index into the log's tables, `None` for a JSON file.
+    pub table: Option<usize>,
+    /// Name of the input.
+    pub source: String,
+}
+
+impl TestRun {
+    /// Hosts of its ranks, each once, in order.
+    pub fn hosts(&self) -> Vec<&str> {
+        let mut hosts: Vec<&str> = Vec::new();
+        for rank in &self.run.ranks {
+            if !hosts.contains(&rank.host.as_str()) {
+                hosts.push(&rank.host);
+            }
+        }
+        hosts
+    }
 }
 
 /// Networks that NCCL brings itself, or a drop-in of them: they read NCCL_IB_* settings.
@@ -23,7 +50,28 @@ fn is_verbs(network: &str) -> bool {
 impl Incident {
     /// An incident of logs alone.
     pub fn of_log(log: Model) -> Self {
-        Self { log }
+        let mut runs = Vec::new();
+        for (index, table) in log.tables.iter().enumerate() {
+            let source = log.sources.get(table.source as usize).cloned().unwrap_or_default();
+            for run in nccl_tests::read_table(&table.text) {
+                runs.push(TestRun { run, table: Some(index), source: source.clone() });
+            }
+        }
+        Self { log, runs }
+    }
+
+    /// A line of a run's table as evidence; `line` counts from 1 in the table's own text.
+    pub fn row(&self, run: &TestRun, line: u64) -> Exhibit {
+        let table = run.table.and_then(|t| self.log.tables.get(t));
+        let index = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
+        let text = table.and_then(|t| t.text.lines().nth(index)).unwrap_or("").trim().to_owned();
+        let at = table.and_then(|t| t.lines.get(index).copied()).unwrap_or(line.max(1));
+        Exhibit::Text { file: run.source.clone(), line: at, column: 1, text }
+    }
+
+    /// Name of the input of a run.
+    pub fn source_of<'a>(&self, run: &'a TestRun) -> &'a str {
+        &run.source
     }
 
     /// Whether nothing in it is about NCCL at all.
@@ -149,7 +197,7 @@ impl Incident {
                 if line.contains(part) && out.len() < 4 {
                     out.push(self.exhibit(&At {
                         source: table.source,
-                        line: table.line + number as u64,
+                        line: table.lines.get(number).copied().unwrap_or(table.line),
                         text: line.to_owned(),
                     }));
                 }

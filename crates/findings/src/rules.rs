@@ -69,6 +69,7 @@ mod process_killed;
 mod rail_isolated_cross_nic;
 mod rank_behind;
 mod rdma_registration_kernel;
+mod roce_congestion;
 mod same_subnet_multi_nic;
 mod service_mesh_sidecar;
 mod sharp_unavailable;
@@ -159,6 +160,7 @@ pub const RULES: &[&Rule] = &[
     &rail_isolated_cross_nic::RULE,
     &rank_behind::RULE,
     &rdma_registration_kernel::RULE,
+    &roce_congestion::RULE,
     &same_subnet_multi_nic::RULE,
     &service_mesh_sidecar::RULE,
     &sharp_unavailable::RULE,

@@ -15,8 +15,8 @@ use ncclctl_findings::{Diagnosis, Severity, diagnose};
 
 /// Kinds of cases that have no answer yet.
 const NOT_YET: &[&str] = &["facts", "compose", "dockerfile", "manifest", "env"];
-/// Cases that need tables of nccl-tests or pasted facts.
-const NOT_YET_CASES: &[&str] = &["039", "051", "053", "054", "055"];
+/// Cases that need pasted facts.
+const NOT_YET_CASES: &[&str] = &["039"];
 
 #[derive(Debug, Default)]
 struct Case {

@@ -26,11 +26,13 @@ use ncclctl_nccl::size::Short;
 
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
 use crate::paths::{host_name, host_of};
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
+    incident: Some(incident),
     ..Rule::new("data-corruption", Severity::Error, "a collective gave wrong data")
 };
 
@@ -78,6 +80,45 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
         suspect,
         "use none of these hosts for training; repeat with half of the hosts until one alone is \
          left, then look at its memory (ECC log), NIC firmware and NCCL_PROTO",
+        exhibits,
+    ));
+}
+
+fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
+    let bad: Vec<_> = incident.runs.iter().filter(|r| r.run.wrong()).collect();
+    let Some(first) = bad.first() else { return };
+    let rows: Vec<_> = bad
+        .iter()
+        .flat_map(|r| r.run.rows.iter().map(move |row| (*r, row)))
+        .filter(|(_, row)| {
+            [&row.out_of_place, &row.in_place]
+                .into_iter()
+                .flatten()
+                .any(|c| c.wrong.is_some_and(|w| w > 0))
+        })
+        .collect();
+    let sizes: Vec<String> =
+        rows.iter().map(|(_, row)| ncclctl_nccl::size::Short(row.size).to_string()).collect();
+    let total: u64 = rows
+        .iter()
+        .flat_map(|(_, row)| [&row.out_of_place, &row.in_place])
+        .flatten()
+        .filter_map(|c| c.wrong)
+        .sum();
+    let at = if sizes.is_empty() { String::new() } else { format!(" at {}", sizes.join(", ")) };
+    let test = first.run.test.clone().unwrap_or_else(|| "nccl-tests".to_owned());
+    let mut exhibits: Vec<Exhibit> =
+        rows.iter().take(4).map(|(r, row)| incident.row(r, row.line)).collect();
+    if exhibits.is_empty() {
+        exhibits.extend(incident.table_lines("Out of bounds values"));
+    }
+    findings.push(RULE.found(
+        Confidence::Certain,
+        format!("{test} found {total} wrong elements{at}"),
+        "a collective gave wrong data: bad memory, a NIC or switch that damages packets, a protocol \
+         that is unsafe here (LL128 forced), or a fault of NCCL or its plugin in this version",
+        "do not train on it: repeat with NCCL_PROTO=Simple and on half of the nodes to narrow it \
+         down, go back to the last version that was right, and report",
         exhibits,
     ));
 }

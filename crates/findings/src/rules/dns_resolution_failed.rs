@@ -73,15 +73,23 @@ fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
     let mut places: Vec<_> = notices.iter().map(|n| &n.at).collect();
     for at in incident.log.signal(Signal::NameResolution) {
         // an early try that later succeeded is how launchers work
-        let later = name(&at.text).is_some_and(|host| {
-            let short = host.split('.').next().unwrap_or(host);
-            incident.log.processes.iter().any(|p| p.host == short)
-                || incident
-                    .log
-                    .signal(Signal::HostKnown)
-                    .iter()
-                    .any(|k| k.source == at.source && k.line > at.line && k.text.contains(host))
-        });
+        let started = incident
+            .log
+            .processes
+            .iter()
+            .any(|p| p.first.source == at.source && p.first.line > at.line);
+        let later =
+            match name(&at.text) {
+                Some(host) => {
+                    let short = host.split('.').next().unwrap_or(host);
+                    incident.log.processes.iter().any(|p| p.host == short)
+                        || incident.log.signal(Signal::HostKnown).iter().any(|k| {
+                            k.source == at.source && k.line > at.line && k.text.contains(host)
+                        })
+                }
+                // the line was cut: that the job started is enough
+                None => started,
+            };
         if !later {
             places.push(at);
         }

@@ -41,7 +41,6 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
             "Failed to initialize NET plugin ",
             "NET/OFI Initialization failed",
             "plugin initialization failed",
-            "NET/FasTrak plugin init",
             "NET/Plugin: Failed to init",
         ])
         .into_iter()

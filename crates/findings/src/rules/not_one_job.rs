@@ -28,11 +28,13 @@ use std::collections::BTreeMap;
 
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
+use crate::incident::Incident;
 use crate::paths::host_name;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
+    incident: Some(incident),
     ..Rule::new("not-one-job", Severity::Error, "ranks ran as separate jobs")
 };
 
@@ -70,5 +72,45 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
                 ],
             ));
         }
+    }
+}
+
+fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
+    let alone: Vec<_> = incident.runs.iter().filter(|r| r.run.ranks.len() == 1).collect();
+    let all = incident.runs.len();
+    let mut places: std::collections::BTreeSet<(&str, u64)> = std::collections::BTreeSet::new();
+    for r in &alone {
+        let rank = &r.run.ranks[0];
+        places.insert((&rank.host, rank.pid));
+    }
+    if alone.len() == all && places.len() > 1 {
+        let names: Vec<&str> = places.iter().map(|(host, _)| *host).take(6).collect();
+        let mut exhibits = incident.table_lines("#  Rank");
+        exhibits.extend(incident.table_lines("# Avg bus bandwidth").into_iter().take(1));
+        findings.push(RULE.found(
+            Confidence::Certain,
+            format!("{} processes ({}) each ran as rank 0 of 1", places.len(), names.join(", ")),
+            "the launcher and the MPI in the image do not speak to each other, so every process took \
+             itself for the whole job: bus bandwidth is 0 by definition",
+            "launch all through one mpirun with the same MPI in launcher and image (or one torchrun \
+             rendezvous), and check that the test was built with MPI=1",
+            exhibits,
+        ));
+        return;
+    }
+    let comms = &incident.log.communicators;
+    let hosts = incident.log.hosts();
+    if hosts.len() > 1
+        && incident.runs.is_empty()
+        && comms.len() > 1
+        && comms.iter().all(|c| c.nranks == 1)
+    {
+        findings.push(RULE.found(
+            Confidence::Likely,
+            format!("{} hosts each set up a job of one rank", hosts.len()),
+            "the processes did not find each other: every one took itself for the whole job",
+            "check WORLD_SIZE and RANK (or the MPI of launcher and image) on each host",
+            incident.exhibits(comms.iter().flat_map(|c| c.members.values()).map(|m| &m.at), 3),
+        ));
     }
 }

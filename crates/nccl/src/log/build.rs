@@ -142,6 +142,7 @@ impl Builder {
                     source: self.source,
                     line: self.line,
                     text: String::new(),
+                    lines: Vec::new(),
                 });
                 self.table = Some(self.model.tables.len() - 1);
             }
@@ -149,10 +150,11 @@ impl Builder {
         let Some(table) = self.table else { return };
         let row = text.first().is_none_or(|b| matches!(b, b'#' | b' ') || b.is_ascii_digit());
         if row {
-            let kept = &mut self.model.tables[table].text;
-            if kept.len() + text.len() < TABLE_LIMIT {
-                kept.push_str(&String::from_utf8_lossy(text));
-                kept.push('\n');
+            let kept = &mut self.model.tables[table];
+            if kept.text.len() + text.len() < TABLE_LIMIT {
+                kept.text.push_str(&String::from_utf8_lossy(text));
+                kept.text.push('\n');
+                kept.lines.push(self.line);
             }
         }
     }

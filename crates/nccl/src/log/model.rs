@@ -82,6 +82,8 @@ pub struct Table {
     pub line: u64,
     /// The text, prefixes taken off.
     pub text: String,
+    /// Line of the input for each line of the text.
+    pub lines: Vec<u64>,
 }
 
 /// One process that printed NCCL lines.
