@@ -103,10 +103,12 @@ pub(crate) fn save(path: &Path, result: &BenchResult) -> anyhow::Result<()> {
     written.map_err(fail)
 }
 
-/// Columns of the terminal, 100 where there is none.
+/// Columns of the terminal; 100 where there is none, or one that does not say.
 fn width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stdout())
-        .map_or(100, |size| usize::from(size.ws_col).clamp(60, 160))
+    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).clamp(60, 160),
+        _ => 100,
+    }
 }
 
 /// Whether progress may move about on standard error.

@@ -118,6 +118,10 @@ pub(super) fn windows(
                 line_rate_bits: interface.and_then(|i| i.line_rate_bits()),
             });
         }
+        // /proc counts in hundredths of a second: a tenth is the least that says anything
+        if seconds < 0.1 {
+            continue;
+        }
         let per_second = |used: f64| if seconds > 0.0 { used / seconds } else { 0.0 };
         evidence.cpu.push(CpuWindow {
             host,
