@@ -13,9 +13,13 @@ fn root() -> &'static Root {
     ROOT.get_or_init(Root::live)
 }
 
-/// Describes this host.
+/// Describes this host, once in a process: local ranks have a worker each.
 pub(crate) fn describe() -> Host {
-    let root = root();
+    static HOST: OnceLock<Host> = OnceLock::new();
+    HOST.get_or_init(|| read(root())).clone()
+}
+
+fn read(root: &Root) -> Host {
     Host {
         name: identity::hostname(root),
         boot_id: identity::boot_id(root),

@@ -467,7 +467,9 @@ mod tests {
 
     #[test]
     fn nobody_came_says_where_it_was_waited() {
+        use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
         let environment = environment(&[("XDG_RUNTIME_DIR", folder.path().to_str().unwrap())]);
         let Part::Work(guest) = seat_of(1, Spread::OneHost).take(&environment, offer()).unwrap()
         else {
@@ -475,5 +477,6 @@ mod tests {
         };
         let error = guest.join().unwrap_err().to_string();
         assert!(error.starts_with("process 0 did not write"), "{error}");
+        assert!(error.contains(folder.path().to_str().unwrap()), "{error}");
     }
 }
