@@ -105,6 +105,15 @@ impl Tcp {
     }
 }
 
+/// Lets this process open as many sockets as it may: an all-to-all needs two a peer and more.
+fn raise_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // where it is refused the old limit stays, and a socket too many says so
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 fn candidates(interfaces: &[Interface]) -> Vec<ifname::Candidate> {
     interfaces
         .iter()
@@ -145,6 +154,7 @@ impl Engine for Tcp {
         let drivers: Vec<&str> =
             chosen.iter().filter_map(|c| find(&c.name).and_then(|i| i.driver.as_deref())).collect();
         let settings = Settings::read(&setup.settings, &drivers);
+        raise_descriptors();
         let scopes: Vec<u32> =
             chosen.iter().map(|c| find(&c.name).map_or(0, |i| i.index)).collect();
         let addresses: Vec<(IpAddr, u32)> =
