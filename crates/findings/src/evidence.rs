@@ -44,6 +44,88 @@ pub struct Evidence {
     pub failures: Vec<Failure>,
     /// What could not be measured, and why.
     pub not_measured: Vec<String>,
+    /// What NCCL itself said, one record a rank.
+    #[serde(default)]
+    pub nccl: Vec<NcclRecord>,
+    /// GPUs while the trial ran, one record a rank.
+    #[serde(default)]
+    pub gpus: Vec<GpuRecord>,
+}
+
+/// What NCCL told on one rank.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NcclRecord {
+    /// Rank.
+    pub rank: usize,
+    /// File that the library was loaded from.
+    pub library: String,
+    /// Network that it chose: `Socket`, `IB`, a plug-in's name.
+    pub network: Option<String>,
+    /// Its line about channels: `2 coll channels, …`.
+    pub channels: String,
+    /// Settings that it found in force, by name.
+    pub settings: BTreeMap<String, String>,
+    /// Lines of its log.
+    pub log_lines: u64,
+    /// Lines among them that nothing here knows.
+    pub unknown_lines: u64,
+    /// Its warnings, at most 16.
+    pub warnings: Vec<String>,
+    /// What its built-in diagnostics printed (2.31 and later).
+    pub diagnostics: Vec<String>,
+}
+
+/// One rank's GPU while the trial ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GpuRecord {
+    /// Rank.
+    pub rank: usize,
+    /// PCI id, like `0000:01:00.0`.
+    pub gpu: String,
+    /// Name, like `NVIDIA H200`.
+    pub name: String,
+    /// Memory in all.
+    pub memory_bytes: u64,
+    /// Other ranks of this trial used the same GPU: a test mode.
+    pub shared: bool,
+    /// Bytes read and written per second while a buffer is copied in its memory, where one GPU is
+    /// alone.
+    pub copy_bps: Option<f64>,
+    /// Readings, in order.
+    pub samples: Vec<GpuSample>,
+    /// Memory errors that could not be corrected, counted during the trial.
+    pub uncorrected_errors: Option<u64>,
+    /// Numbers of the driver's Xid errors during the trial.
+    pub xids: Vec<u64>,
+    /// Why there are no readings.
+    pub missing: Option<String>,
+}
+
+/// One reading of a GPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GpuSample {
+    /// Seconds since the first reading.
+    pub at_s: f64,
+    /// Share of time in which a kernel ran, percent.
+    pub load_percent: Option<u32>,
+    /// Clock of the multiprocessors.
+    pub sm_clock_mhz: Option<u32>,
+    /// Clock of the memory.
+    pub memory_clock_mhz: Option<u32>,
+    /// What holds the clocks back, by NVML's names; idleness and user limits left out.
+    pub throttled_by: Vec<String>,
+    /// Power drawn.
+    pub power_w: Option<f64>,
+    /// Temperature.
+    pub celsius: Option<u32>,
+    /// PCIe bytes per second sent by the GPU.
+    pub pcie_tx_bps: Option<u64>,
+    /// PCIe bytes per second received by the GPU.
+    pub pcie_rx_bps: Option<u64>,
+    /// NVLink payload bytes sent since the driver was loaded.
+    pub nvlink_tx_bytes: Option<u64>,
+    /// NVLink payload bytes received since the driver was loaded.
+    pub nvlink_rx_bytes: Option<u64>,
 }
 
 /// One host of the trial.

@@ -163,6 +163,7 @@ fn start(
                 largest: 1 << 28,
                 gpu: None,
                 deadline: Duration::from_secs(20),
+                nccl: Default::default(),
             })?;
             Ok(rank_process)
         })

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ncclctl_findings::evidence::{ChosenInterface, Edge};
+use ncclctl_findings::evidence::{ChosenInterface, Edge, GpuRecord, NcclRecord};
 use ncclctl_nccl::{Collective, DataType, RedOp};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,9 @@ pub struct Setup {
     pub gpu: Option<u32>,
     /// How long any single wait on a peer may take.
     pub deadline: Duration,
+    /// What the `nccl` engine is to do; the others do not look at it.
+    #[serde(default)]
+    pub nccl: crate::nccl::Options,
 }
 
 /// What peers must know to reach a rank. Opaque to everyone but the engine.
@@ -124,6 +127,17 @@ pub struct Received {
     pub round_trip_us: Option<f64>,
 }
 
+/// What a rank tells when everything is measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Remains {
+    /// Edges on which this rank sends, where more is known than at the start; else empty.
+    pub edges: Vec<Edge>,
+    /// What NCCL itself said.
+    pub nccl: Option<NcclRecord>,
+    /// What was seen of the GPU.
+    pub gpu: Option<GpuRecord>,
+}
+
 /// Why a step failed. `peer` names who is to blame as far as this rank can tell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
@@ -179,13 +193,21 @@ pub trait Engine {
     /// Reduces buffers of the case's type for about `duration` without any network and returns
     /// bytes of result per second; `None` where the engine's reduction can not be told apart.
     fn reduce_rate(&mut self, case: &Case, duration: Duration) -> Result<Option<f64>, EngineError>;
+
+    /// Tells what is left to tell once everything is measured.
+    fn finish(&mut self) -> Result<Remains, EngineError> {
+        Ok(Remains::default())
+    }
 }
 
 /// An engine's name as in `--engine`, and how to make one.
 pub type Named = (&'static str, fn() -> Box<dyn Engine>);
 
 /// Every engine, in the order in which `auto` tries them.
-pub const ENGINES: &[Named] = &[("tcp", || Box::new(crate::tcp::Tcp::new()))];
+pub const ENGINES: &[Named] = &[
+    ("nccl", || Box::new(crate::nccl::Nccl::new())),
+    ("tcp", || Box::new(crate::tcp::Tcp::new())),
+];
 
 /// A fresh engine of that name.
 pub fn by_name(name: &str) -> Result<Box<dyn Engine>, EngineError> {

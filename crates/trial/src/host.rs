@@ -38,6 +38,11 @@ fn port_range(root: &Root) -> Option<(u16, u16)> {
     Some((low.parse().ok()?, high.trim().parse().ok()?))
 }
 
+/// This process's own environment, UTF-8 values only.
+pub(crate) fn environment() -> &'static std::collections::BTreeMap<String, String> {
+    root().environment()
+}
+
 /// Reads the counters now; `ranks` are the processes whose processor time is wanted.
 pub(crate) fn count(ranks: &[u32]) -> HostCounters {
     static STARTED: OnceLock<Instant> = OnceLock::new();

@@ -15,6 +15,7 @@ mod frame;
 mod host;
 pub mod launch;
 mod message;
+pub mod nccl;
 pub mod plan;
 pub mod rank;
 pub mod rendezvous;

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::counters::HostCounters;
 use crate::engine::{
-    Batch, BatchTimes, Case, Checked, Connected, Contact, EngineError, Probe, Received, Setup,
+    Batch, BatchTimes, Case, Checked, Connected, Contact, EngineError, Probe, Received, Remains,
+    Setup,
 };
 
 /// Version of this protocol; both ends must have the same.
@@ -109,6 +110,7 @@ pub(crate) enum Step {
         case: Case,
         duration: Duration,
     },
+    Finish,
 }
 
 /// What a rank answers to a step.
@@ -137,6 +139,9 @@ pub(crate) enum Answer {
     },
     Reduced {
         rate_bps: Option<f64>,
+    },
+    Finished {
+        remains: Box<Remains>,
     },
     Failed {
         error: EngineError,

@@ -36,6 +36,9 @@ pub struct TrialPlan {
     pub paths: bool,
     /// Line rate that the user states for every NIC, bits per second.
     pub line_rate_bits: Option<u64>,
+    /// What the `nccl` engine is to do.
+    #[serde(default)]
+    pub nccl: crate::nccl::Options,
     /// Worker counts to run on, least first; empty for all workers alone.
     pub sweep_workers: Vec<usize>,
 }
@@ -57,6 +60,7 @@ impl TrialPlan {
             rendezvous: Duration::from_secs(60),
             paths: true,
             line_rate_bits: None,
+            nccl: crate::nccl::Options::default(),
             sweep_workers: Vec::new(),
         }
     }

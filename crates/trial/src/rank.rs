@@ -90,6 +90,7 @@ fn take(engine: &mut dyn Engine, step: Step) -> Result<Answer, EngineError> {
         Step::ReduceRate { case, duration } => {
             Answer::Reduced { rate_bps: engine.reduce_rate(&case, duration)? }
         }
+        Step::Finish => Answer::Finished { remains: Box::new(engine.finish()?) },
     })
 }
 

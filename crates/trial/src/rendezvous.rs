@@ -93,5 +93,6 @@ pub(crate) fn stand_in_answer(framed: &[u8]) -> std::io::Result<Option<Answer>> 
         Step::Verify { .. } => Answer::Verified { checked: Checked { wrong: 0 } },
         Step::Probe { .. } => Answer::Probed { received: Vec::new() },
         Step::ReduceRate { .. } => Answer::Reduced { rate_bps: None },
+        Step::Finish => Answer::Finished { remains: Box::default() },
     }))
 }

@@ -65,6 +65,11 @@ impl Reader {
         }
     }
 
+    /// The model of what was fed so far, but for an unfinished line.
+    pub fn model(&self) -> &Model {
+        self.builder.model()
+    }
+
     /// The model of everything fed.
     pub fn finish(mut self) -> Model {
         self.end();

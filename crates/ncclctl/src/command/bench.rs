@@ -15,6 +15,7 @@ use ncclctl_trial::coordinator::{self, Places};
 use ncclctl_trial::engine::Case;
 use ncclctl_trial::event::Event;
 use ncclctl_trial::launch::{self, Launcher, Offer, Part, Seat};
+use ncclctl_trial::nccl::{LogTo, Options};
 use ncclctl_trial::{Token, TrialError, TrialPlan};
 
 use crate::exit::{Exit, environment, usage};
@@ -111,10 +112,10 @@ pub(crate) struct Bench {
     )]
     collective: Vec<String>,
 
-    /// Ranks on this machine [default: 2]
+    /// Ranks on this machine [default: the number of GPUs; 2 without GPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), conflicts_with = "listen", help_heading = "Where to run")]
     ranks: Option<u32>,
-    /// What moves the bytes: auto, tcp
+    /// What moves the bytes: auto (nccl where there is a GPU, else tcp), nccl, tcp
     #[arg(long, value_name = "NAME", default_value = "auto", help_heading = "Where to run")]
     engine: String,
     /// Wait here for workers on other machines
@@ -131,7 +132,12 @@ pub(crate) struct Bench {
     sweep_workers: Vec<usize>,
 
     /// NCCL setting for the ranks, repeatable; wins over the environment
-    #[arg(long = "env", value_name = "NAME=VALUE", help_heading = "NCCL settings")]
+    #[arg(
+        long = "env",
+        visible_alias = "nccl-env",
+        value_name = "NAME=VALUE",
+        help_heading = "NCCL settings"
+    )]
     env: Vec<String>,
     /// NCCL settings from a file, by Docker's rules
     #[arg(long, value_name = "FILE", help_heading = "NCCL settings")]
@@ -139,6 +145,37 @@ pub(crate) struct Bench {
     /// Interfaces, as NCCL_SOCKET_IFNAME: prefixes, `=` for exact names, `^` to exclude; no wildcards
     #[arg(long, value_name = "LIST", help_heading = "NCCL settings")]
     ifname: Option<String>,
+
+    /// Algorithm, as NCCL_ALGO
+    #[arg(long, value_name = "NAME", help_heading = "NCCL settings")]
+    algo: Option<String>,
+    /// Protocol, as NCCL_PROTO
+    #[arg(long, value_name = "NAME", help_heading = "NCCL settings")]
+    proto: Option<String>,
+
+    /// Load this libnccl and no other
+    #[arg(long, value_name = "FILE", help_heading = "GPUs (--engine nccl)")]
+    nccl: Option<String>,
+    /// Where NCCL's log goes besides the evidence: stderr, off, or a file name (%h host, %r rank)
+    #[arg(
+        long,
+        value_name = "stderr|off|FILE",
+        default_value = "stderr",
+        help_heading = "GPUs (--engine nccl)"
+    )]
+    nccl_log: String,
+    /// Several ranks on one GPU, over sockets: a test mode
+    #[arg(long, help_heading = "GPUs (--engine nccl)")]
+    share_gpu: bool,
+    /// Launch operations as CUDA graphs
+    #[arg(long, help_heading = "GPUs (--engine nccl)")]
+    graph: bool,
+    /// Register the buffers with NCCL
+    #[arg(long, help_heading = "GPUs (--engine nccl)")]
+    register: bool,
+    /// Do not run NCCL's built-in diagnostics (2.31 and later)
+    #[arg(long, help_heading = "GPUs (--engine nccl)")]
+    no_nccl_diagnostics: bool,
 
     /// Pass from this share of what is expected
     #[arg(long, value_name = "SHARE", default_value = "0.90", value_parser = quantity::share, help_heading = "The verdict")]
@@ -273,7 +310,7 @@ impl Bench {
     }
 
     fn plan(&self, root: &Root, workers: usize) -> anyhow::Result<TrialPlan> {
-        let engine = if self.engine == "auto" { "tcp" } else { &self.engine };
+        let engine = self.engine(root);
         ncclctl_trial::engine::by_name(engine).map_err(|error| usage(error.to_string()))?;
         let cases = self.cases(workers)?;
         Ok(TrialPlan {
@@ -290,13 +327,42 @@ impl Bench {
             paths: !self.no_verdict,
             line_rate_bits: self.line_rate,
             sweep_workers: self.sweep(workers)?,
+            nccl: Options {
+                library: self.nccl.clone(),
+                log: match self.nccl_log.as_str() {
+                    "stderr" => LogTo::Stderr,
+                    "off" => LogTo::Off,
+                    file => LogTo::File(file.into()),
+                },
+                share_gpu: self.share_gpu,
+                graph: self.graph,
+                registered: self.register,
+                diagnostics: !self.no_nccl_diagnostics,
+            },
             ..TrialPlan::new(engine)
         })
     }
 
+    /// The engine by name: `auto` takes GPUs where they are.
+    fn engine(&self, root: &Root) -> &str {
+        match self.engine.as_str() {
+            "auto" if ncclctl_trial::nccl::gpus_here(root) > 0 => "nccl",
+            "auto" => "tcp",
+            name => name,
+        }
+    }
+
     /// Workers without a launcher: those waited for, or one a local rank.
     fn workers_wanted(&self) -> usize {
-        self.workers.or(self.ranks).unwrap_or(2) as usize
+        let default = || {
+            let root = Root::live();
+            let gpus = match self.engine(&root) {
+                "nccl" => ncclctl_trial::nccl::gpus_here(&root),
+                _ => 2,
+            };
+            gpus.clamp(1, 1024) as u32
+        };
+        self.workers.or(self.ranks).unwrap_or_else(default) as usize
     }
 
     fn sweep(&self, most: usize) -> anyhow::Result<Vec<usize>> {
@@ -427,6 +493,11 @@ impl Bench {
                     settings.insert(name.to_owned(), value.to_owned());
                 }
                 _ => return Err(usage(format!("--env {pair}: write NAME=VALUE"))),
+            }
+        }
+        for (name, value) in [("NCCL_ALGO", &self.algo), ("NCCL_PROTO", &self.proto)] {
+            if let Some(value) = value {
+                settings.insert(name.to_owned(), value.clone());
             }
         }
         if let Some(list) = &self.ifname {

@@ -146,12 +146,40 @@ async fn one(
     }
     if plan.paths && ranks > 1 {
         paths(workers, evidence, Phase::After, sink).await?;
+        finish(plan, workers, evidence).await?;
         if ncclctl_findings::verdict::wants_pairs(evidence) {
             sink(Event::Note {
                 text: "slower than expected: probing every pair to find who is slow".to_owned(),
             });
             blame::pairs(workers, evidence, sink).await?;
         }
+    } else {
+        finish(plan, workers, evidence).await?;
+    }
+    Ok(())
+}
+
+/// Takes from the ranks what is left to tell.
+async fn finish(
+    plan: &TrialPlan,
+    workers: &mut Workers,
+    evidence: &mut Evidence,
+) -> Result<(), TrialError> {
+    if plan.engine == "tcp" {
+        return Ok(());
+    }
+    let remains = workers
+        .every_rank("leaving", Step::Finish, |answer| match answer {
+            Answer::Finished { remains } => Some(remains),
+            _ => None,
+        })
+        .await?;
+    if remains.iter().any(|r| !r.edges.is_empty()) {
+        evidence.edges = remains.iter().flat_map(|r| r.edges.clone()).collect();
+    }
+    for rank in remains {
+        evidence.nccl.extend(rank.nccl);
+        evidence.gpus.extend(rank.gpu);
     }
     Ok(())
 }
@@ -190,6 +218,7 @@ pub(super) async fn start(
                     largest: plan.largest(),
                     gpu: Some(gpu),
                     deadline: plan.deadline,
+                    nccl: plan.nccl.clone(),
                 }
             })
             .collect();

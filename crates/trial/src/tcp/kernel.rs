@@ -12,11 +12,11 @@ use number::{Arithmetic, Brain, E4m3, E5m2, Half, Number};
 
 /// What a kernel computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reduction {
-    pub(super) dtype: DataType,
-    pub(super) op: RedOp,
+pub(crate) struct Reduction {
+    pub(crate) dtype: DataType,
+    pub(crate) op: RedOp,
     /// Ranks in all: what `avg` divides by.
-    pub(super) ranks: usize,
+    pub(crate) ranks: usize,
 }
 
 /// Where the left operand stands.

@@ -30,6 +30,7 @@ fn setup(rank: usize, ranks: usize, settings: &[(&str, &str)]) -> Setup {
         largest: 1 << 20,
         gpu: None,
         deadline: Duration::from_secs(20),
+        nccl: Default::default(),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::engine::Setup;
 use crate::frame;
 use crate::host::{self, OomKills};
 use crate::message::{Answer, FromWorker, Step};
+use crate::nccl::follow::Follow;
 
 /// Longest line of a rank that is passed on, bytes; the rest of it is dropped.
 const LINE: u64 = 2048;
@@ -48,6 +49,8 @@ struct Rank {
     reported: bool,
     last_words: VecDeque<String>,
     lines: u32,
+    /// NCCL's log, where the engine has one.
+    log: Option<Follow>,
 }
 
 /// What happens to a rank.
@@ -73,9 +76,17 @@ impl Ranks {
     }
 
     /// Starts a rank.
-    pub(super) fn start(&mut self, engine: &str, setup: Setup) -> io::Result<()> {
+    pub(super) fn start(&mut self, engine: &str, mut setup: Setup) -> io::Result<()> {
         let rank = setup.rank;
         let (steps, queue) = mpsc::unbounded_channel::<Arc<Vec<u8>>>();
+        let log = if engine == "nccl" {
+            let log = Follow::new(rank, &setup.nccl.log, &setup.settings)?;
+            let own = host::environment();
+            setup.settings.extend(crate::nccl::environment(&setup, &log.path(), own));
+            Some(log)
+        } else {
+            None
+        };
         let open = |setup| Step::Open {
             engine: engine.to_owned(),
             setup: Box::new(setup),
@@ -89,7 +100,7 @@ impl Ranks {
             }
             Source::Process(program) => {
                 self.oom = OomKills::now();
-                let (child, socket) = spawn(program, &setup)?;
+                let (child, socket) = spawn(program, &setup, log.as_ref())?;
                 let _ = steps.send(Arc::new(frame::encode(&open(setup))?));
                 let pid = child.id();
                 attend(rank, child, socket, queue, &self.events);
@@ -103,6 +114,7 @@ impl Ranks {
             reported: false,
             last_words: VecDeque::new(),
             lines: 0,
+            log,
         };
         self.list.insert(rank, rank_state);
         Ok(())
@@ -164,8 +176,11 @@ impl Ranks {
             }
             RankEvent::Ended(rank, status) => {
                 // a rank that was told to end has been taken off the list before
-                let process = self.list.remove(&rank)?;
+                let mut process = self.list.remove(&rank)?;
                 let mut seen = ended(&status, self.oom);
+                if let Some(log) = &mut process.log {
+                    seen.push_str(&log.last_words());
+                }
                 if !process.last_words.is_empty() {
                     let words: Vec<String> = process.last_words.into();
                     seen.push_str(&format!("; its last words: {}", words.join(" | ")));
@@ -180,6 +195,9 @@ impl Ranks {
         let limit = self.beat * MISSED;
         let mut lost = Vec::new();
         for (number, rank) in &mut self.list {
+            if let Some(log) = &mut rank.log {
+                log.pass();
+            }
             let silent = rank.last_sign.elapsed();
             if silent > limit && !rank.reported {
                 rank.reported = true;
@@ -213,7 +231,11 @@ impl Ranks {
 }
 
 /// Starts a rank's process; its standard input is a socket to this worker.
-fn spawn(program: &(PathBuf, Vec<String>), setup: &Setup) -> io::Result<(Child, UnixStream)> {
+fn spawn(
+    program: &(PathBuf, Vec<String>),
+    setup: &Setup,
+    log: Option<&Follow>,
+) -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let socket = UnixStream::from_std(ours)?;
@@ -221,8 +243,11 @@ fn spawn(program: &(PathBuf, Vec<String>), setup: &Setup) -> io::Result<(Child, 
         .args(&program.1)
         .envs(&setup.settings)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        // NCCL writes its log to standard output
-        .stdout(Stdio::piped())
+        .stdout(match log {
+            // what NCCL prints there belongs to its log
+            Some(log) => Stdio::from(log.output()?),
+            None => Stdio::piped(),
+        })
         .stderr(Stdio::piped())
         // a group of its own: Ctrl-C at a terminal reaches the worker, which then ends its ranks
         .process_group(0)
