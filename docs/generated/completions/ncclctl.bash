@@ -22,6 +22,9 @@ _ncclctl() {
             ncclctl,completions)
                 cmd="ncclctl__subcmd__completions"
                 ;;
+            ncclctl,explain)
+                cmd="ncclctl__subcmd__explain"
+                ;;
             ncclctl,man)
                 cmd="ncclctl__subcmd__man"
                 ;;
@@ -41,7 +44,7 @@ _ncclctl() {
 
     case "${cmd}" in
         ncclctl)
-            opts="-q -h -V --quiet --help --version bench worker show rank completions man"
+            opts="-q -h -V --quiet --help --version bench worker show explain rank completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -55,7 +58,7 @@ _ncclctl() {
             return 0
             ;;
         ncclctl__subcmd__bench)
-            opts="-b -e -f -i -n -w -c -d -N -r -o -q -h -V --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup-iters --check --datatype --run-cycles --op --root --collective --ranks --engine --listen --workers --token-file --sweep-workers --env --env-file --ifname --threshold --strict --line-rate --no-verdict --time-limit --precision --deadline --join-timeout --output --save --quiet --help --version"
+            opts="-b -e -f -i -n -w -c -d -N -r -o -q -h -V --minbytes --maxbytes --stepfactor --stepbytes --iters --warmup-iters --check --datatype --run-cycles --op --root --collective --ranks --engine --listen --workers --token-file --sweep-workers --nccl-env --env --env-file --ifname --algo --proto --nccl --nccl-log --share-gpu --graph --register --no-nccl-diagnostics --threshold --strict --line-rate --no-verdict --time-limit --precision --deadline --join-timeout --output --save --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -177,11 +180,31 @@ _ncclctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --nccl-env)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --env-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --ifname)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --algo)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proto)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nccl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nccl-log)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -235,6 +258,32 @@ _ncclctl() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__explain)
+            opts="-o -q -h -V --output --model --unknown --against --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "text json md" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "text json md" -- "${cur}"))
+                    return 0
+                    ;;
+                --against)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

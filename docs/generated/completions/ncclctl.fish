@@ -30,6 +30,7 @@ complete -c ncclctl -n "__fish_ncclctl_needs_command" -s V -l version -d 'Print 
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "bench" -d 'Measure: real ranks, real traffic, and a verdict'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "worker" -d 'Take part in a trial that is coordinated elsewhere'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "show" -d 'Show a saved result again, in any format'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "explain" -d 'Say why a run was slow, hung or failed, from anything that it left behind'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "rank" -d 'One rank of a trial; started by a worker'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "completions" -d 'Write shell completions to standard output'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "man" -d 'Write a manual page to standard output'
@@ -45,15 +46,19 @@ complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s N -l run-cycle
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l op -d 'Reduction: sum, prod, min, max, avg or `all`' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s r -l root -d 'Root of broadcast, reduce, gather and scatter' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l collective -d 'Collective, repeatable, or `all`: all_reduce all_gather reduce_scatter broadcast reduce alltoall gather scatter sendrecv' -r
-complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l ranks -d 'Ranks on this machine [default: 2]' -r
-complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l engine -d 'What moves the bytes: auto, tcp' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l ranks -d 'Ranks on this machine [default: the number of GPUs; 2 without GPUs]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l engine -d 'What moves the bytes: auto (nccl where there is a GPU, else tcp), nccl, tcp' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l listen -d 'Wait here for workers on other machines' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l workers -d 'Workers to wait for' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l token-file -d 'File with the join token; made (0600) if it does not exist' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l sweep-workers -d 'Run on the first N workers too, for each N: a scaling table' -r
-complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l env -d 'NCCL setting for the ranks, repeatable; wins over the environment' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l env -l nccl-env -d 'NCCL setting for the ranks, repeatable; wins over the environment' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l env-file -d 'NCCL settings from a file, by Docker\'s rules' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l ifname -d 'Interfaces, as NCCL_SOCKET_IFNAME: prefixes, `=` for exact names, `^` to exclude; no wildcards' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l algo -d 'Algorithm, as NCCL_ALGO' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l proto -d 'Protocol, as NCCL_PROTO' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l nccl -d 'Load this libnccl and no other' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l nccl-log -d 'Where NCCL\'s log goes besides the evidence: stderr, off, or a file name (%h host, %r rank)' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l threshold -d 'Pass from this share of what is expected' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l line-rate -d 'What every NIC was bought for, bits per second, like 100G' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l time-limit -d 'Time for all sizes together' -r
@@ -66,6 +71,10 @@ jsonl\t'Events as JSON, one a line, while they happen; the result last'
 csv\t'One line a size'
 junit\t'JUnit XML'"
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l save -d 'Write everything that was measured to a file, for `ncclctl show`' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l share-gpu -d 'Several ranks on one GPU, over sockets: a test mode'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l graph -d 'Launch operations as CUDA graphs'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l register -d 'Register the buffers with NCCL'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l no-nccl-diagnostics -d 'Do not run NCCL\'s built-in diagnostics (2.31 and later)'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l strict -d 'Inconclusive results fail'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -l no-verdict -d 'Only measure'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand bench" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
@@ -87,6 +96,15 @@ junit\t'JUnit XML'"
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand show" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand show" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s o -l output -d 'Output format' -r -f -a "text\t'The answer for a terminal'
+json\t'One JSON document with everything'
+md\t'Markdown, for an issue tracker'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -l against -d 'Say what is different in this second run' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -l model -d 'Print who talks to whom over what, instead of the answer'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -l unknown -d 'Print the lines of NCCL that this version does not know'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s V -l version -d 'Print version'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s h -l help -d 'Print help'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s V -l version -d 'Print version'
