@@ -22,6 +22,9 @@ use crate::token::Token;
 /// milliseconds, and tries again, so a flood of idle connections can not keep it out.
 const UNPROVED: usize = 1024;
 
+/// Connections that the kernel may keep until they are accepted (at most `net.core.somaxconn`, 4096).
+const QUEUE: i32 = 4096;
+
 /// How long a connection may take to prove itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -70,6 +73,8 @@ impl Refusals {
 impl Gate {
     /// Opens the gate on a listener.
     pub(super) fn open(listener: TcpListener, token: &Token) -> Result<Self, rustls::Error> {
+        // the library's queue holds 128; a worker that does not fit tries again after a whole second
+        let _ = rustix::net::listen(&listener, QUEUE);
         let acceptor = TlsAcceptor::from(tls::server(token)?);
         let token = Arc::new(token.clone());
         let (sender, joined) = mpsc::channel(64);
