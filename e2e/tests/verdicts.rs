@@ -11,7 +11,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 
 /// Sizes that a gigabit link is judged by, and the output that tests read.
 const OPTIONS: [&str; 10] =
-    ["-b", "64K", "-e", "16M", "-f", "16", "--time-limit", "12s", "-o", "json"];
+    ["-b", "64K", "-e", "16M", "-f", "16", "--time-limit", "6s", "-o", "json"];
 
 fn lab(test: &str, hosts: usize) -> Option<Lab> {
     match Lab::new(hosts, "1gbit") {
