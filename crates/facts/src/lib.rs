@@ -5,6 +5,7 @@
 pub mod counters;
 pub mod cpu;
 pub mod identity;
+pub mod memory;
 pub mod net;
 mod netlink;
 pub mod root;

@@ -141,6 +141,8 @@ pub struct Host {
     pub interfaces: Vec<Interface>,
     /// Processors that this container may use: affinity mask and cgroup quota, whichever is less.
     pub cpus: f64,
+    /// Bytes of memory that this container may still take, where readable.
+    pub memory: Option<u64>,
     /// Ports that outgoing and listening sockets are given (`ip_local_port_range`), where readable.
     pub port_range: Option<(u16, u16)>,
     /// NCCL settings found in the worker's own environment, by name.

@@ -4,6 +4,7 @@
 mod blame;
 mod budget;
 mod evidence;
+mod fit;
 mod gate;
 mod loss;
 mod measure;

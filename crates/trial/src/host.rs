@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use ncclctl_facts::{Root, counters, cpu, identity, net};
+use ncclctl_facts::{Root, counters, cpu, identity, memory, net};
 use ncclctl_findings::evidence::Host;
 
 use crate::counters::HostCounters;
@@ -26,6 +26,7 @@ fn read(root: &Root) -> Host {
         netns: identity::network_namespace(root),
         interfaces: net::interfaces(root).unwrap_or_default(),
         cpus: cpu::available(root),
+        memory: memory::available(root),
         port_range: port_range(root),
         environment: identity::nccl_environment(root),
     }

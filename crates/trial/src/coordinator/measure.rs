@@ -7,7 +7,7 @@ use ncclctl_findings::evidence::{Failure, Phase, Point};
 use ncclctl_nccl::{Collective, DataType, RedOp};
 
 use super::workers::Workers;
-use super::{Sink, blame, budget, evidence, others};
+use super::{Sink, blame, budget, evidence, fit, others};
 use crate::engine::{Batch, BatchTimes, Case, Setup};
 use crate::error::{Kind, TrialError};
 use crate::event::Event;
@@ -42,6 +42,11 @@ pub(super) async fn trials(
     workers: &mut Workers,
     sink: Sink<'_>,
 ) -> Result<Evidence, TrialError> {
+    let (plan, left_out) = fit::fitting(plan, &workers.list);
+    let plan = &plan;
+    if let Some(text) = &left_out {
+        sink(Event::Note { text: text.clone() });
+    }
     let all = workers.list.len();
     let mut sizes: Vec<usize> =
         plan.sweep_workers.iter().copied().filter(|n| *n > 0 && *n <= all).collect();
@@ -77,10 +82,11 @@ pub(super) async fn trials(
         }
     }
     last.series = series;
-    let left_out: Vec<String> =
+    last.not_measured.extend(left_out);
+    let too_many: Vec<String> =
         plan.sweep_workers.iter().filter(|n| !sizes.contains(n)).map(usize::to_string).collect();
-    if !left_out.is_empty() {
-        let text = format!("sweep over {} workers: there are {all}", left_out.join(", "));
+    if !too_many.is_empty() {
+        let text = format!("sweep over {} workers: there are {all}", too_many.join(", "));
         last.not_measured.push(text);
     }
     if plan.paths && plan.engine == "tcp" {
