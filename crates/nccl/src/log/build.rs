@@ -19,6 +19,9 @@ use crate::Version;
 /// Bytes of one table that are kept.
 const TABLE_LIMIT: usize = 1 << 22;
 
+/// Foreign lines after which a table is over.
+const TABLE_GAP: u64 = 1000;
+
 /// Takes lines in order and keeps what matters.
 #[derive(Debug, Default)]
 pub struct Builder {
@@ -27,8 +30,17 @@ pub struct Builder {
     line: u64,
     /// Process by host and pid.
     by_name: HashMap<(Box<[u8]>, u32, u32), usize>,
-    /// Process of the last line, with the bytes that named it.
-    last: Option<(Box<[u8]>, u32, usize)>,
+    /// Process of the last line.
+    last: Option<usize>,
+    /// Headers seen lately, by a hash of their bytes.
+    headers: Vec<Option<Cached<usize>>>,
+    /// Whole lines seen lately, by a hash of their bytes: process and effect.
+    lines: Vec<Option<Cached<(usize, Again)>>>,
+    /// Unknown lines by their shape.
+    unknown: Vec<(String, Unknown)>,
+    by_shape: HashMap<String, usize>,
+    /// Where host and mark stood in the last lines that differ in it.
+    layouts: [(usize, usize); 4],
     by_comm: HashMap<String, usize>,
     by_notice: HashMap<(usize, u64), usize>,
     by_edge: HashMap<(usize, u64), ()>,
@@ -36,9 +48,126 @@ pub struct Builder {
     hint: usize,
     /// A table is open: index into the model's tables.
     table: Option<usize>,
+    /// Last line of it.
+    table_seen: u64,
 }
 
+/// Bytes of a line from the host's name on, or up to the mark, and what they mean.
+#[derive(Debug)]
+struct Cached<T> {
+    bytes: Box<[u8]>,
+    value: T,
+}
+
+/// What a line does when it comes once more, word for word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// Nothing but being counted as a line of its process.
+    Nothing,
+    /// One more call of a collective.
+    Operation,
+    /// One more step of an error's way out.
+    Trail,
+    /// One more of a notice.
+    Notice(usize),
+    /// One more of an unknown line.
+    Unknown(usize),
+}
+
+/// Slots of the header cache; several times the ranks of a large host.
+const HEADERS: usize = 1024;
+/// Slots of the cache of whole lines.
+const LINES: usize = 8192;
+/// Longest line that it holds.
+const LINE_WIDTH: usize = 400;
+
 impl Builder {
+    /// Takes a line that is known already: one that came before word for word, or one call of a
+    /// collective by a process that is known. Almost every line of a long log is one.
+    #[inline]
+    pub fn known(&mut self, raw: &[u8]) -> bool {
+        for at in 0..self.layouts.len() {
+            let (host, mark) = self.layouts[at];
+            if mark <= host || raw.get(mark..).is_none_or(|t| !t.starts_with(b"NCCL ")) {
+                continue;
+            }
+            let header = &raw[host..mark];
+            let Some(Some(seen)) = self.headers.get(slot(header, HEADERS)) else { continue };
+            if *seen.bytes != *header {
+                continue;
+            }
+            let process = seen.value;
+            let tail = &raw[mark + 5..];
+            if tail.strip_prefix(b"INFO ").is_some_and(message::is_call) {
+                self.again(process, Again::Operation);
+                return true;
+            }
+            if let Some(Some(line)) = self.lines.get(slot(tail, LINES))
+                && line.value.0 == process
+                && *line.bytes == *tail
+            {
+                let again = line.value.1;
+                self.again(process, again);
+                return true;
+            }
+            return false;
+        }
+        false
+    }
+
+    fn again(&mut self, process: usize, again: Again) {
+        self.line += 1;
+        self.model.lines += 1;
+        self.model.nccl_lines += 1;
+        self.last = Some(process);
+        let p = &mut self.model.processes[process];
+        p.lines += 1;
+        (p.last.source, p.last.line) = (self.source, self.line);
+        match again {
+            Again::Nothing => {}
+            Again::Operation => p.operations += 1,
+            Again::Trail => p.trails += 1,
+            Again::Notice(index) => self.model.notices[index].count += 1,
+            Again::Unknown(index) => self.unknown[index].1.count += 1,
+        }
+    }
+
+    /// Passes over lines in which nothing was found.
+    pub fn skip(&mut self, lines: u64) {
+        self.line += lines;
+        self.model.lines += lines;
+    }
+
+    /// Whether lines that belong to no process must be looked at one by one.
+    pub fn is_in_table(&self) -> bool {
+        self.table.is_some()
+    }
+
+    fn remember(&mut self, line: &Line<'_>, raw: &[u8], mark: usize, process: usize, again: Again) {
+        let host = line.before.len();
+        if line.host.is_empty() || line.before.contains(&b'"') || host >= mark {
+            return;
+        }
+        if self.headers.is_empty() {
+            self.headers.resize_with(HEADERS, || None);
+            self.lines.resize_with(LINES, || None);
+        }
+        let key = &raw[host..mark];
+        let seen = &mut self.headers[slot(key, HEADERS)];
+        if seen.as_ref().is_none_or(|h| *h.bytes != *key) {
+            *seen = Some(Cached { bytes: key.into(), value: process });
+        }
+        let key = &raw[mark + 5..];
+        if key.len() <= LINE_WIDTH && line.rest == raw.len() {
+            self.lines[slot(key, LINES)] =
+                Some(Cached { bytes: key.into(), value: (process, again) });
+        }
+        if !self.layouts.contains(&(host, mark)) {
+            self.layouts.rotate_right(1);
+            self.layouts[0] = (host, mark);
+        }
+    }
+
     /// Begins a new input.
     pub fn source(&mut self, name: &str) {
         self.model.sources.push(name.to_owned());
@@ -56,6 +185,7 @@ impl Builder {
     /// The finished model.
     pub fn finish(mut self) -> Model {
         self.adopt_versions();
+        self.model.unknown = self.unknown.into_iter().collect();
         self.model
     }
 
@@ -77,7 +207,10 @@ impl Builder {
         loop {
             let line = line::parse(text, start, level, message);
             let rest = line.rest;
-            self.nccl(&line, raw);
+            let (process, again) = self.nccl(&line, raw);
+            if text.len() == raw.len() {
+                self.remember(&line, raw, start, process, again);
+            }
             text = &text[rest..];
             match line::find_mark(text, 0) {
                 Some(next) if rest > 0 => (start, level, message) = next,
@@ -110,7 +243,7 @@ impl Builder {
                 if self.model.versions.len() < 64 {
                     self.model.versions.push((version.0, at));
                 }
-                if let Some((_, _, process)) = self.last {
+                if let Some(process) = self.last {
                     self.set_version(process, version);
                 }
             }
@@ -127,6 +260,9 @@ impl Builder {
             _ => memchr::memchr(b'#', raw).is_some(),
         };
         if !interesting {
+            if self.line > self.table_seen + TABLE_GAP {
+                self.table = None;
+            }
             return;
         }
         let text = prefix::strip(line::trim_end(raw));
@@ -145,11 +281,13 @@ impl Builder {
                     lines: Vec::new(),
                 });
                 self.table = Some(self.model.tables.len() - 1);
+                self.table_seen = self.line;
             }
         }
         let Some(table) = self.table else { return };
         let row = text.first().is_none_or(|b| matches!(b, b'#' | b' ') || b.is_ascii_digit());
         if row {
+            self.table_seen = self.line;
             let kept = &mut self.model.tables[table];
             if kept.text.len() + text.len() < TABLE_LIMIT {
                 kept.text.push_str(&String::from_utf8_lossy(text));
@@ -163,43 +301,42 @@ impl Builder {
         At { source: self.source, line: self.line, text: cut(raw) }
     }
 
-    fn nccl(&mut self, line: &Line<'_>, raw: &[u8]) {
+    fn nccl(&mut self, line: &Line<'_>, raw: &[u8]) -> (usize, Again) {
         let process = self.process(line, raw);
         let place = (self.source, self.line);
         let p = &mut self.model.processes[process];
         p.lines += 1;
         (p.last.source, p.last.line) = place;
-        match line.level {
+        let again = match line.level {
             Level::Warn => {
-                self.notice(process, line, raw);
+                let again = self.notice(process, line, raw);
                 let at = self.at(raw);
                 let p = &mut self.model.processes[process];
                 if p.first_warning.is_none() {
                     p.first_warning = Some(at);
                 }
+                again
             }
             Level::Diag | Level::Attn => {
                 if self.model.diagnostics.len() < SIGNAL_LIMIT {
                     let at = self.at(raw);
                     self.model.diagnostics.push(at);
                 }
+                Again::Nothing
             }
             Level::Info => self.info(process, line, raw),
-            Level::Trace | Level::Call | Level::Abort => {}
-        }
+            Level::Trace | Level::Call | Level::Abort => Again::Nothing,
+        };
+        (process, again)
     }
 
     fn process(&mut self, line: &Line<'_>, raw: &[u8]) -> usize {
-        if let Some((host, pid, process)) = &self.last
-            && *pid == line.pid
-            && **host == *line.host
-        {
-            return *process;
-        }
-        if line.host.is_empty()
-            && let Some((_, _, process)) = self.last
-        {
-            return process;
+        if let Some(process) = self.last {
+            let p = &self.model.processes[process];
+            let same = p.pid == line.pid && p.host.as_bytes() == line.host;
+            if same || line.host.is_empty() {
+                return process;
+            }
         }
         // a cut line without a host belongs to nobody else's
         let source = if line.host.is_empty() { self.source } else { u32::MAX };
@@ -218,23 +355,26 @@ impl Builder {
                 ..Process::default()
             });
         }
-        self.last = Some((Box::from(line.host), line.pid, process));
+        self.last = Some(process);
         process
     }
 
-    fn info(&mut self, process: usize, line: &Line<'_>, raw: &[u8]) {
+    fn info(&mut self, process: usize, line: &Line<'_>, raw: &[u8]) -> Again {
         let found = message::info(line.message);
         match found {
             Message::Tuning | Message::Operation(_) => {
                 self.model.processes[process].operations += 1;
-                return;
+                return Again::Operation;
             }
-            Message::Known => return,
+            Message::Known => return Again::Nothing,
             Message::Trail(_) => {
                 self.model.processes[process].trails += 1;
-                return;
+                return Again::Trail;
             }
-            Message::Channel(channel) => return self.edge(process, channel, raw),
+            Message::Channel(channel) => {
+                self.edge(process, channel, raw);
+                return Again::Nothing;
+            }
             Message::Kept => return self.notice(process, line, raw),
             Message::Unknown => return self.unknown(line, raw),
             _ => {}
@@ -285,10 +425,14 @@ impl Builder {
                     p.queue_pairs.push((qp, at));
                 }
             }
-            Message::Ring(channel, [previous, _, next]) if p.rings.len() < 256 => {
+            Message::Ring(channel, [previous, _, next])
+                if p.rings.len() < 256 && !p.rings.iter().any(|r| r.0 == channel) =>
+            {
                 p.rings.push((channel, previous, next));
             }
-            Message::Order(channel, ranks) if p.orders.len() < 256 => {
+            Message::Order(channel, ranks)
+                if p.orders.len() < 256 && !p.orders.iter().any(|o| o.0 == channel) =>
+            {
                 p.orders.push((channel, cut(ranks.as_bytes())));
             }
             Message::Trees(text) => p.trees = cut(text.as_bytes()),
@@ -322,6 +466,7 @@ impl Builder {
             }
             _ => {}
         }
+        Again::Nothing
     }
 
     fn init(&mut self, process: usize, init: &message::Init<'_>, raw: &[u8]) {
@@ -408,15 +553,15 @@ impl Builder {
         }
     }
 
-    fn notice(&mut self, process: usize, line: &Line<'_>, raw: &[u8]) {
+    fn notice(&mut self, process: usize, line: &Line<'_>, raw: &[u8]) -> Again {
         let key = (process, shape_hash(line.message));
         if let Some(known) = self.by_notice.get(&key) {
             self.model.notices[*known].count += 1;
-            return;
+            return Again::Notice(*known);
         }
         if self.model.notices.len() >= NOTICE_LIMIT {
             self.model.notices_dropped += 1;
-            return;
+            return Again::Nothing;
         }
         self.by_notice.insert(key, self.model.notices.len());
         let notice = Notice {
@@ -429,21 +574,23 @@ impl Builder {
             count: 1,
         };
         self.model.notices.push(notice);
+        Again::Notice(self.model.notices.len() - 1)
     }
 
-    fn unknown(&mut self, line: &Line<'_>, raw: &[u8]) {
-        let shape = shape(line.message);
-        if let Some(known) = self.model.unknown.get_mut(&shape) {
-            known.count += 1;
-        } else if self.model.unknown.len() < UNKNOWN_LIMIT {
-            let first = self.at(raw);
-            self.model.unknown.insert(shape, Unknown { count: 1, first });
-        } else if let Some(rest) = self.model.unknown.get_mut("") {
-            rest.count += 1;
-        } else {
-            let first = self.at(raw);
-            self.model.unknown.insert(String::new(), Unknown { count: 1, first });
+    fn unknown(&mut self, line: &Line<'_>, raw: &[u8]) -> Again {
+        let mut shape = shape(line.message);
+        // beyond the limit all other shapes share one entry
+        if self.unknown.len() >= UNKNOWN_LIMIT && !self.by_shape.contains_key(&shape) {
+            shape.clear();
         }
+        let count = self.unknown.len();
+        let index = *self.by_shape.entry(shape.clone()).or_insert(count);
+        if index == count {
+            let first = self.at(raw);
+            self.unknown.push((shape, Unknown { count: 0, first }));
+        }
+        self.unknown[index].1.count += 1;
+        Again::Unknown(index)
     }
 
     fn set_version(&mut self, process: usize, (version, cuda): (Version, Option<(u32, u32)>)) {
@@ -464,6 +611,27 @@ impl Builder {
             }
         }
     }
+}
+
+/// Slot of some bytes.
+#[inline]
+fn slot(key: &[u8], slots: usize) -> usize {
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    let word = |bytes: &[u8]| bytes.first_chunk::<8>().map_or(0, |b| u64::from_le_bytes(*b));
+    let (mut a, mut b) = (key.len() as u64, MIX);
+    let mut rest = key;
+    while rest.len() >= 16 {
+        a = (a ^ word(rest)).wrapping_mul(MIX);
+        b = (b ^ word(&rest[8..])).wrapping_mul(MIX);
+        a ^= a >> 29;
+        b ^= b >> 31;
+        rest = &rest[16..];
+    }
+    // the last words overlap what was read, so that no byte is left out
+    a ^= word(&key[key.len().saturating_sub(16)..]);
+    b ^= word(&key[key.len().saturating_sub(8)..]);
+    let hash = (a ^ b.rotate_left(32)).wrapping_mul(MIX);
+    usize::try_from(hash >> 40).unwrap_or(0) % slots
 }
 
 fn fill<T: Default>(slot: &mut Seen<T>, value: T, at: At) {

@@ -114,6 +114,28 @@ pub struct Channel<'a> {
     pub via: &'a str,
 }
 
+/// Whether a message, to the end of its raw line, is one call of a collective and nothing else.
+#[inline]
+pub fn is_call(tail: &[u8]) -> bool {
+    let Some(head) = tail.first_chunk::<4>() else { return false };
+    if !matches!(
+        head,
+        b"AllR" | b"AllG" | b"AllT" | b"Redu" | b"Broa" | b"Send" | b"Recv" | b"Gath" | b"Scat"
+    ) {
+        return false;
+    }
+    let Some(colon) = tail[4..].iter().take(12).position(|b| *b == b':') else { return false };
+    let rest = &tail[4 + colon + 1..];
+    if rest.starts_with(b" opCount ") {
+        return memmem::find(rest, b"NCCL ").is_none();
+    }
+    // `4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}`: another line's text in it would
+    // not end so, or be longer
+    rest.len() < 110
+        && rest.get(1).is_some_and(u8::is_ascii_digit)
+        && matches!(rest, [.., b'}'] | [.., b'}', b'\r'])
+}
+
 /// Reads an INFO message.
 pub fn info(message: &[u8]) -> Message<'_> {
     if tuning(message) {

@@ -1,22 +1,44 @@
 //! Takes bytes in pieces, cuts them into lines, joins the container runtime's partial lines.
 
-use memchr::memchr;
+use memchr::memmem::Finder;
+use memchr::{memchr, memrchr};
 
 use super::build::Builder;
 use super::model::Model;
 use super::prefix;
+use super::signal;
 
 /// Bytes of one line that are looked at; an endless line is read in pieces of this size.
 pub const LINE_LIMIT: usize = 1 << 16;
 
 /// Reads one or more inputs into one [`Model`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Reader {
     builder: Builder,
+    /// Finds NCCL's mark.
+    mark: Finder<'static>,
     /// Start of a line whose end has not come yet.
     pending: Vec<u8>,
     /// Text of partial lines of the container runtime's format.
     partial: Vec<u8>,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self {
+            builder: Builder::default(),
+            mark: Finder::new(b"NCCL "),
+            pending: Vec::new(),
+            partial: Vec::new(),
+        }
+    }
+}
+
+/// A line of the container runtime's format that may be a partial one.
+fn may_be_partial(raw: &[u8]) -> bool {
+    raw.first() == Some(&b'2')
+        && raw.get(10) == Some(&b'T')
+        && prefix::cri(raw).is_some_and(|(more, _)| more)
 }
 
 impl Reader {
@@ -28,18 +50,21 @@ impl Reader {
 
     /// Takes the next bytes.
     pub fn feed(&mut self, mut bytes: &[u8]) {
-        while let Some(newline) = memchr(b'\n', bytes) {
-            let (line, rest) = bytes.split_at(newline);
-            if self.pending.is_empty() {
-                self.line(line);
-            } else {
-                self.pending.extend_from_slice(line);
-                let whole = std::mem::take(&mut self.pending);
-                self.line(&whole);
-                self.pending = whole;
-                self.pending.clear();
-            }
-            bytes = &rest[1..];
+        if !self.pending.is_empty()
+            && let Some(newline) = memchr(b'\n', bytes)
+        {
+            self.pending.extend_from_slice(&bytes[..newline]);
+            let whole = std::mem::take(&mut self.pending);
+            self.line(&whole);
+            self.pending = whole;
+            self.pending.clear();
+            bytes = &bytes[newline + 1..];
+        }
+        if self.pending.is_empty()
+            && let Some(last) = memrchr(b'\n', bytes)
+        {
+            self.block(&bytes[..=last]);
+            bytes = &bytes[last + 1..];
         }
         while self.pending.len() + bytes.len() > LINE_LIMIT {
             let take = LINE_LIMIT - self.pending.len();
@@ -51,6 +76,66 @@ impl Reader {
             self.pending.clear();
         }
         self.pending.extend_from_slice(bytes);
+    }
+
+    /// Takes whole lines. Runs of lines without NCCL's mark are searched for signals at once.
+    fn block(&mut self, block: &[u8]) {
+        let mut position = 0;
+        // next place of the mark at or after `position`, once it is known
+        let mut mark = 0;
+        let mut gap = 0..0;
+        let mut gap_lines = 0;
+        while let Some(length) = memchr(b'\n', &block[position..]) {
+            let end = position + length;
+            let raw = &block[position..end];
+            if self.builder.known(raw) {
+                // foreign lines before it have no effect on a line that is only counted
+                position = end + 1;
+                if gap_lines > 0 {
+                    self.gap(&block[gap.clone()], gap_lines);
+                    gap_lines = 0;
+                }
+                continue;
+            }
+            if mark < position {
+                mark = self.mark.find(&block[position..]).map_or(usize::MAX, |at| position + at);
+            }
+            let foreign = mark >= end
+                && raw.len() <= LINE_LIMIT
+                && !self.builder.is_in_table()
+                && !may_be_partial(raw)
+                && self.partial.is_empty();
+            if foreign {
+                if gap_lines == 0 {
+                    gap.start = position;
+                }
+                gap.end = end + 1;
+                gap_lines += 1;
+            } else {
+                if gap_lines > 0 {
+                    self.gap(&block[gap.clone()], gap_lines);
+                    gap_lines = 0;
+                }
+                self.line(raw);
+            }
+            position = end + 1;
+        }
+        if gap_lines > 0 {
+            self.gap(&block[gap], gap_lines);
+        }
+    }
+
+    /// Whole lines without NCCL's mark.
+    fn gap(&mut self, text: &[u8], lines: u64) {
+        if signal::first(text).is_none() {
+            self.builder.skip(lines);
+            return;
+        }
+        let mut rest = text;
+        while let Some(newline) = memchr(b'\n', rest) {
+            self.line(&rest[..newline]);
+            rest = &rest[newline + 1..];
+        }
     }
 
     /// Ends the input: what is left without a newline is a line too.

@@ -5,7 +5,8 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::packed::{self, Config, Searcher};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Serialize;
 
 /// What a foreign line tells.
@@ -165,11 +166,28 @@ pub const SIGNALS: &[(Signal, &str)] = &[
     (Signal::PluginMissing, "libnccl-net.so: cannot open shared object file"),
 ];
 
+/// Text that begins a table: lines near it are looked at one by one.
+const TABLE_MARKS: [&str; 2] = ["# nThread", "# nccl-tests version"];
+
 static AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder()
         .match_kind(MatchKind::Standard)
         .build(SIGNALS.iter().map(|(_, text)| text))
         .ok()
+});
+
+/// The same texts for vector instructions, where the machine has them.
+static PACKED: LazyLock<Option<Searcher>> = LazyLock::new(|| {
+    let mut config = Config::new();
+    config.match_kind(packed::MatchKind::LeftmostFirst).heuristic_pattern_limits(false);
+    let texts = SIGNALS.iter().map(|(_, text)| *text).chain(TABLE_MARKS);
+    config.builder().extend(texts).build()
+});
+
+/// The same texts for every other machine.
+static PLAIN: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let texts = SIGNALS.iter().map(|(_, text)| *text).chain(TABLE_MARKS);
+    AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(texts).ok()
 });
 
 /// Signals in one line, each kind once, in the order of the text.
@@ -185,9 +203,12 @@ pub fn find(text: &[u8], mut found: impl FnMut(Signal)) {
     }
 }
 
-/// Whether any signal stands in the text.
-pub fn any(text: &[u8]) -> bool {
-    AUTOMATON.as_ref().is_some_and(|a| a.is_match(text))
+/// Where the first signal, or the beginning of a table, stands in the text.
+pub fn first(text: &[u8]) -> Option<usize> {
+    match PACKED.as_ref() {
+        Some(packed) => packed.find(text).map(|hit| hit.start()),
+        None => PLAIN.as_ref()?.find(text).map(|hit| hit.start()),
+    }
 }
 
 #[cfg(test)]
@@ -199,6 +220,11 @@ mod tests {
         let mut seen = Vec::new();
         find(b"[HAMI-core ERROR (x)]: y [HAMI-core ERROR", |s| seen.push(s));
         assert_eq!(seen, [Signal::HamiPresent, Signal::HamiError]);
-        assert!(!any(b"[rank0] step 12 loss 2.31"));
+        assert_eq!(first(b"[rank0] step 12 loss 2.31"), None);
+        assert_eq!(first(b"x\n# nThread 1"), Some(2));
+        for (_, text) in SIGNALS {
+            let line = format!("some words before {text} and after");
+            assert!(first(line.as_bytes()).is_some_and(|at| (17..=18).contains(&at)), "{text}");
+        }
     }
 }
