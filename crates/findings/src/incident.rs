@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use ncclctl_nccl::flight_recorder::Dump;
 use ncclctl_nccl::log::{At, Model, Notice, Process, Signal, failure};
 use ncclctl_nccl::nccl_tests::{self, Run};
+use ncclctl_nccl::ras::Report;
 
 use crate::finding::Exhibit;
 
@@ -16,6 +18,12 @@ pub struct Incident {
     pub log: Model,
     /// Runs of nccl-tests found in them.
     pub runs: Vec<TestRun>,
+    /// Dumps of PyTorch's Flight Recorder: name of the input and content.
+    pub dumps: Vec<(String, Dump)>,
+    /// Reports of the RAS service: name of the input and content.
+    pub reports: Vec<(String, Report)>,
+    /// Inputs that could not be read, with the reason.
+    pub unreadable: Vec<(String, String)>,
 }
 
 /// A run of nccl-tests and where its text stands.
@@ -57,7 +65,7 @@ impl Incident {
                 runs.push(TestRun { run, table: Some(index), source: source.clone() });
             }
         }
-        Self { log, runs }
+        Self { log, runs, ..Self::default() }
     }
 
     /// A line of a run's table as evidence; `line` counts from 1 in the table's own text.
@@ -76,7 +84,11 @@ impl Incident {
 
     /// Whether nothing in it is about NCCL at all.
     pub fn is_empty(&self) -> bool {
-        self.log.nccl_lines == 0 && self.log.signals.is_empty() && self.log.tables.is_empty()
+        self.log.nccl_lines == 0
+            && self.log.signals.is_empty()
+            && self.runs.is_empty()
+            && self.dumps.is_empty()
+            && self.reports.is_empty()
     }
 
     /// A line of a log as evidence.

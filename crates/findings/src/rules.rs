@@ -10,6 +10,7 @@ use crate::rule::Rule;
 
 mod acs_enabled;
 mod bootstrap_unreachable;
+mod collective_mismatch;
 mod cpu_affinity_restricted;
 mod cpu_bound;
 mod data_corruption;
@@ -101,6 +102,7 @@ mod xid_error;
 pub const RULES: &[&Rule] = &[
     &acs_enabled::RULE,
     &bootstrap_unreachable::RULE,
+    &collective_mismatch::RULE,
     &cpu_affinity_restricted::RULE,
     &cpu_bound::RULE,
     &data_corruption::RULE,

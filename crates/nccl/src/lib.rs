@@ -6,10 +6,13 @@
 pub mod bandwidth;
 pub mod collective;
 pub mod datatype;
+pub mod flight_recorder;
 pub mod ifname;
 pub mod log;
 pub mod nccl_tests;
 pub mod params;
+pub mod pickle;
+pub mod ras;
 pub mod redop;
 pub mod size;
 pub mod version;

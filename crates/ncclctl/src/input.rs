@@ -1,10 +1,12 @@
 //! Files that the user names: the one place outside `facts` where they are read.
 
+mod archive;
+
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
-use ncclctl_findings::intake::Intake;
+use ncclctl_findings::intake::{self, Intake};
 
 use crate::exit::usage;
 
@@ -60,12 +62,35 @@ pub(crate) fn each(path: &Path, intake: &mut Intake) -> anyhow::Result<()> {
     pieces(&shown.to_string(), &mut file, intake).map_err(fail)
 }
 
-/// Bytes that are read at once.
-const PIECE: usize = 1 << 20;
+/// Bytes that are read at once: they stay in the processor's cache until they are looked at.
+const PIECE: usize = 1 << 18;
 
+/// Unwraps gzip and tar, and hands over what is inside piece by piece.
 fn pieces(name: &str, from: &mut dyn std::io::Read, intake: &mut Intake) -> std::io::Result<()> {
+    let mut head = Vec::new();
+    from.take(PIECE as u64).read_to_end(&mut head)?;
+    if archive::is_gzip(&head) {
+        let whole = std::io::Cursor::new(head).chain(from);
+        let mut inside = flate2::read::MultiGzDecoder::new(whole);
+        let name = name.trim_end_matches(".gz");
+        return pieces(name, &mut inside, intake);
+    }
+    if archive::is_tar(&head) {
+        let mut whole = std::io::Cursor::new(head).chain(from);
+        return archive::members(&mut whole, &mut |member, content| {
+            pieces(&format!("{name}!{member}"), content, intake)
+        });
+    }
+    if intake::recognise(name, &head) == intake::Kind::Whole {
+        let mut whole = head;
+        from.take(LARGEST).read_to_end(&mut whole)?;
+        intake.add(name, &whole);
+        return Ok(());
+    }
     intake.begin(name);
-    let mut piece = vec![0; PIECE];
+    intake.feed(&head);
+    let mut piece = head;
+    piece.resize(PIECE, 0);
     loop {
         match from.read(&mut piece) {
             Ok(0) => return Ok(()),

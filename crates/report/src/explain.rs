@@ -118,6 +118,9 @@ pub fn render(incident: &Incident, diagnosis: &Diagnosis, style: Style) -> Strin
         section(&mut out, "ran", &ran);
         section(&mut out, "fine", &diagnosis.fine);
     }
+    for (name, why) in &incident.unreadable {
+        section(&mut out, "unread", &[format!("{name}: {why}")]);
+    }
     let unknown: u64 = incident.log.unknown.values().map(|u| u.count).sum();
     if unknown > 0 {
         let text = format!(
