@@ -25,8 +25,12 @@ impl Workers {
         match workers.wait_for(wanted, plan.rendezvous, sink).await {
             Ok(()) => {
                 workers.gate.fill();
-                // a launcher's order wins; the others keep the order in which they came
-                workers.list.sort_by_key(|worker| worker.hello.index.unwrap_or(usize::MAX));
+                // a launcher's order wins; the others stand by name, so that the same hosts make the
+                // same ring, whoever came first
+                workers.list.sort_by_cached_key(|worker| {
+                    let hello = &worker.hello;
+                    (hello.index.unwrap_or(usize::MAX), natural(&hello.name))
+                });
                 Ok(workers)
             }
             Err(error) => {
@@ -145,4 +149,30 @@ fn lost(phase: &str, host: String, text: String) -> TrialError {
     let mut error = TrialError::lost(vec![failure], Kind::Environment);
     error.message = text;
     error
+}
+
+/// A name cut into text and numbers, so that `node10` stands after `node9`.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let text = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let digits = rest[text..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - text);
+        let number = rest[text..text + digits].parse().unwrap_or(u64::MAX);
+        parts.push((rest[..text].to_owned(), number));
+        rest = &rest[text + digits..];
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::natural;
+
+    #[test]
+    fn names_in_the_order_that_people_count() {
+        let mut names = ["node10", "node9", "a", "node9b", "node9a2", "10.0.0.10", "10.0.0.9"];
+        names.sort_by_cached_key(|name| natural(name));
+        assert_eq!(names, ["10.0.0.9", "10.0.0.10", "a", "node9", "node9a2", "node9b", "node10"]);
+    }
 }
