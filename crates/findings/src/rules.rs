@@ -30,7 +30,9 @@ mod gid_index_wrong;
 mod gid_sparse_table;
 mod gid_table_empty;
 mod gloo_ifname_syntax;
+mod gpu_errors;
 mod gpu_out_of_memory;
+mod gpu_throttled;
 mod hami_vgpu_incompatible;
 mod hca_prefix_too_wide;
 mod ib_completion_lost;
@@ -122,7 +124,9 @@ pub const RULES: &[&Rule] = &[
     &gid_sparse_table::RULE,
     &gid_table_empty::RULE,
     &gloo_ifname_syntax::RULE,
+    &gpu_errors::RULE,
     &gpu_out_of_memory::RULE,
+    &gpu_throttled::RULE,
     &hami_vgpu_incompatible::RULE,
     &hca_prefix_too_wide::RULE,
     &ib_completion_lost::RULE,

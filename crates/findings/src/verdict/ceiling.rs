@@ -44,10 +44,25 @@ pub(super) fn algorithm(point: &Point) -> Algorithm {
     })
 }
 
+/// Why one rank proves nothing, and what was seen of its GPU.
+fn alone(evidence: &Evidence) -> String {
+    let copy = evidence.gpus.first().and_then(|gpu| Some((gpu, gpu.copy_bps?)));
+    match (evidence.engine.as_str(), copy) {
+        ("nccl", Some((gpu, bps))) => format!(
+            "one GPU alone, nothing crossed a wire; its memory copies at {} read and written \
+             ({}), for information",
+            gbs(bps / 1e9),
+            gpu.name
+        ),
+        ("nccl", None) => "one GPU alone, nothing crossed a wire".to_owned(),
+        _ => "one rank moves nothing between ranks".to_owned(),
+    }
+}
+
 /// What is to be expected of the point, or why that can not be said.
 pub(super) fn ceiling(evidence: &Evidence, point: &Point) -> Result<Ceiling, String> {
     if point.ranks < 2 {
-        return Err("one rank moves nothing between ranks".to_owned());
+        return Err(alone(evidence));
     }
     let layout = layout(evidence, point);
     if let Some(ceiling) = super::gpu::ceiling(evidence, point, layout) {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ncclctl_nccl::bandwidth::node_bytes;
 use ncclctl_nccl::size::Short;
 
-use super::ceiling::{Ceiling, ceiling, layout};
+use super::ceiling::{Ceiling, algorithm, ceiling, layout};
 use super::wire;
 use super::{
     Basis, Expected, Judgement, Noise, Outcome, PointVerdict, Proof, Proofs, Terms, Verdict,
@@ -18,6 +19,7 @@ use crate::rules::RULES;
 /// Rules that explain a slow result: with one of them proven a run under the threshold fails.
 const EXPLAINS_SLOWNESS: &[&str] = &[
     "cpu-bound",
+    "gpu-throttled",
     "mtu-mismatch",
     "nic-below-rated-speed",
     "nic-errors",
@@ -325,7 +327,11 @@ fn streams_against_line_rate(
     d: &Decides<'_>,
 ) -> Option<(Outcome, String)> {
     let (line, nics) = d.ceiling.line.as_ref()?;
-    let rate = slowest_stream(evidence)?;
+    // what the collective itself put through a NIC flowed there as well: NCCL's single sends are
+    // slower than its collectives
+    let bytes = node_bytes(d.point.collective, algorithm(d.point), layout(evidence, d.point));
+    let carried = bytes.out.max(bytes.inward) * d.point.algbw * 1e9;
+    let rate = slowest_stream(evidence)?.max(carried);
     let says = format!(
         "plain streams reach only {}, {} of the payload of {nics}",
         link_rate(rate),
@@ -382,6 +388,13 @@ fn path_change(evidence: &Evidence) -> f64 {
 
 fn unknown(evidence: &Evidence, decides: Option<&Decides<'_>>, judged: &[Judged]) -> Vec<String> {
     let mut out = Vec::new();
+    if evidence.gpus.iter().any(|gpu| gpu.shared) {
+        out.push(
+            "ranks share one GPU, a test mode: it tells of sockets and of the GPU's time slices, \
+             not of links between GPUs"
+                .to_owned(),
+        );
+    }
     if let Some(d) = decides {
         let nodes = layout(evidence, d.point).nodes;
         if nodes < 2 {
@@ -404,9 +417,14 @@ fn unknown(evidence: &Evidence, decides: Option<&Decides<'_>>, judged: &[Judged]
             out.push("all hosts share one machine and its processors".to_owned());
         }
         if d.ratio > 1.15 && d.ceiling.expected.basis == Basis::Measured {
+            let why = if evidence.engine == "nccl" {
+                "NCCL's single sends are slower than its collectives over this transport, so the \
+                 ceiling is too low to tell a slow run"
+            } else {
+                "something else was busy while the paths were measured"
+            };
             out.push(format!(
-                "the run was {} as fast as its measured ceiling: something else was busy while \
-                 the paths were measured",
+                "the run was {} as fast as its measured ceiling: {why}",
                 percent(d.ratio)
             ));
         }
@@ -443,7 +461,10 @@ fn settle(
     let Some(d) = decides else {
         if evidence.failures.is_empty() {
             let knee = judged.iter().any(|j| j.ceiling.is_some());
-            out.push(if knee {
+            let alone = evidence.ranks.len() < 2;
+            out.push(if alone {
+                "two or more ranks: more GPUs, or more hosts with --listen".to_owned()
+            } else if knee {
                 "larger sizes: -e 256M".to_owned()
             } else {
                 "state what was bought: --line-rate 100G".to_owned()
