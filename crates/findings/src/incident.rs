@@ -91,6 +91,19 @@ impl Incident {
             && self.reports.is_empty()
     }
 
+    /// Every host that is named anywhere in it.
+    pub fn hosts(&self) -> Vec<String> {
+        let mut hosts: Vec<String> = self.log.hosts().into_iter().map(str::to_owned).collect();
+        for run in &self.runs {
+            for host in run.hosts() {
+                if !hosts.iter().any(|h| h == host) {
+                    hosts.push(host.to_owned());
+                }
+            }
+        }
+        hosts
+    }
+
     /// A line of a log as evidence.
     pub fn exhibit(&self, at: &At) -> Exhibit {
         let file = self.log.sources.get(at.source as usize).cloned().unwrap_or_default();

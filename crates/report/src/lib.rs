@@ -7,6 +7,7 @@ pub mod explain;
 pub mod junit;
 pub mod network;
 pub mod progress;
+pub mod redact;
 pub mod scaling;
 pub mod table;
 pub mod text;

@@ -7,6 +7,7 @@ use clap::Args;
 use ncclctl_findings::intake::Intake;
 use ncclctl_findings::{Incident, Severity, diagnose};
 use ncclctl_report::explain::{self, ExplainResult};
+use ncclctl_report::redact::Redactor;
 
 use crate::exit::{Exit, usage};
 use crate::{input, output};
@@ -37,6 +38,9 @@ pub(crate) struct Explain {
     /// Print the lines of NCCL that this version does not know
     #[arg(long, conflicts_with = "against")]
     unknown: bool,
+    /// Replace host names, addresses, user names and secrets, each by the same stand-in everywhere
+    #[arg(long)]
+    redact: bool,
     /// Say what is different in this second run
     #[arg(long, value_name = "FILE")]
     against: Vec<PathBuf>,
@@ -72,6 +76,12 @@ pub(crate) fn run(explain: &Explain) -> anyhow::Result<Exit> {
                 serde_json::to_string_pretty(&ExplainResult::new(&incident, &diagnosis))? + "\n"
             }
         }
+    };
+    let text = if explain.redact {
+        let hosts = incident.hosts();
+        Redactor::new(hosts.iter().map(String::as_str)).text(&text)
+    } else {
+        text
     };
     let mut out = anstream::AutoStream::auto(std::io::stdout().lock());
     out.write_all(text.as_bytes())?;
