@@ -29,6 +29,11 @@ fn generate() -> anyhow::Result<BTreeMap<String, String>> {
     let mut files = BTreeMap::new();
     let schema = schemars::schema_for!(ncclctl_report::BenchResult);
     files.insert("schemas/bench.v1.json".to_owned(), serde_json::to_string_pretty(&schema)? + "\n");
+    let schema = schemars::schema_for!(ncclctl_report::explain::ExplainResult<'_>);
+    files.insert(
+        "schemas/explain.v1.json".to_owned(),
+        serde_json::to_string_pretty(&schema)? + "\n",
+    );
     pages::rules(&repository(), &mut files)?;
     for (shell, name) in [("bash", "ncclctl.bash"), ("zsh", "_ncclctl"), ("fish", "ncclctl.fish")] {
         files.insert(

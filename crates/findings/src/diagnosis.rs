@@ -23,6 +23,8 @@ pub enum Kind {
     Hung,
     /// Ended with an error.
     Failed,
+    /// Nothing in it is about NCCL.
+    Unknown,
 }
 
 /// The answer.
@@ -97,7 +99,10 @@ pub fn diagnose(incident: &Incident) -> Diagnosis {
     }
     catalogue(incident, &mut findings);
     let (findings, follows_from) = fold(findings);
-    let kind = kind(&findings);
+    let kind = match kind(&findings) {
+        Kind::Healthy if incident.is_empty() => Kind::Unknown,
+        kind => kind,
+    };
     Diagnosis { kind, fine: crate::fine::of(incident, &findings), findings, follows_from }
 }
 
@@ -249,6 +254,11 @@ impl Diagnosis {
         let causes: Vec<&Finding> =
             self.roots().map(|(_, f)| f).filter(|f| f.severity >= Severity::Warning).collect();
         let Some(first) = causes.first() else {
+            if self.kind == Kind::Unknown {
+                return "nothing in these inputs is about NCCL: give it the log of a run with \
+                        NCCL_DEBUG=INFO, a table of nccl-tests, or a dump"
+                    .to_owned();
+            }
             let shows = self.fine.first().map_or(String::new(), |f| format!("; {f}"));
             return format!("nothing at warning level or above{shows}");
         };

@@ -72,6 +72,7 @@ pub fn word(kind: Kind) -> &'static str {
         Kind::Slow => "IMPAIRED",
         Kind::Hung => "HUNG",
         Kind::Failed => "FAILED",
+        Kind::Unknown => "UNKNOWN",
     }
 }
 
@@ -84,7 +85,7 @@ pub fn render(incident: &Incident, diagnosis: &Diagnosis, style: Style) -> Strin
     let (on, off) = match (style.colour, diagnosis.kind) {
         (false, _) => ("", ""),
         (true, Kind::Healthy) => ("\x1b[1;32m", "\x1b[0m"),
-        (true, Kind::Slow) => ("\x1b[1;33m", "\x1b[0m"),
+        (true, Kind::Slow | Kind::Unknown) => ("\x1b[1;33m", "\x1b[0m"),
         (true, Kind::Hung | Kind::Failed) => ("\x1b[1;31m", "\x1b[0m"),
     };
     out.push_str(&head.replacen(word, &format!("{on}{word}{off}"), 1));

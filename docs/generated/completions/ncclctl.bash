@@ -266,7 +266,7 @@ _ncclctl() {
             return 0
             ;;
         ncclctl__subcmd__explain)
-            opts="-o -q -h -V --output --model --unknown --against --quiet --help --version"
+            opts="-o -q -h -V --output --model --unknown --redact --against --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

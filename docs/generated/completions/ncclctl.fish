@@ -102,6 +102,7 @@ md\t'Markdown, for an issue tracker'"
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -l against -d 'Say what is different in this second run' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -l model -d 'Print who talks to whom over what, instead of the answer'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -l unknown -d 'Print the lines of NCCL that this version does not know'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -l redact -d 'Replace host names, addresses, user names and secrets, each by the same stand-in everywhere'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s V -l version -d 'Print version'
