@@ -8,6 +8,9 @@ use crate::evidence::Evidence;
 use crate::finding::{Finding, Severity};
 use crate::rule::Rule;
 
+#[cfg(test)]
+mod spoken;
+
 mod acs_enabled;
 mod bootstrap_unreachable;
 mod collective_mismatch;

@@ -50,7 +50,7 @@ const SIGNS: &[(&str, &str)] = &[
 fn meaning(failure: &Failure) -> Option<&'static str> {
     let seen = failure.seen.to_lowercase();
     let connecting =
-        ["rendezvous", "connect", "join", "start"].contains(&failure.phase.to_lowercase().as_str());
+        ["rendezvous", "connect", "join", "start"].iter().any(|p| failure.phase.starts_with(p));
     SIGNS
         .iter()
         .find(|(sign, _)| seen.contains(sign))
