@@ -2,9 +2,14 @@
 //! healthy case has nothing at warning level or above. Format: fixtures/cases/README.md.
 
 #![allow(
-    clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "tests read the repository's own fixtures, and a failure is a failed test"
+    clippy::expect_used,
+    clippy::panic,
+    clippy::exit,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what goes wrong here fails the test or the measurement that asked for it"
 )]
 
 use std::collections::BTreeSet;

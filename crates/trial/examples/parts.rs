@@ -3,8 +3,16 @@
 //! `parts local RANKS`, `parts listen ADDRESS WORKERS TOKENFILE`, `parts worker ADDRESS TOKENFILE NAME`,
 //! `parts launched`, `parts rank`. Options by variable: `BYTES`, `ITERATIONS`, `DEADLINE` in seconds.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test program prints")]
-#![allow(clippy::disallowed_methods, reason = "a test program reads its own environment")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::exit,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what goes wrong here fails the test or the measurement that asked for it"
+)]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,16 @@
 //!
 //! `rendezvous [WORKERS [PROCESSES [RUNS]]]`, by default 1000 workers as tasks of 4 processes, 5 runs.
 
-#![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads its own memory use")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::exit,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what goes wrong here fails the test or the measurement that asked for it"
+)]
 
 use std::error::Error;
 use std::net::TcpListener;

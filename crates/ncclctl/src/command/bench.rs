@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use ncclctl_facts::Root;
+use ncclctl_findings::Severity;
 use ncclctl_findings::verdict::{Terms, judge};
 use ncclctl_nccl::size::{self, Step};
 use ncclctl_nccl::{Collective, DataType, RedOp};
 use ncclctl_report::BenchResult;
 use ncclctl_report::progress::Progress;
+use ncclctl_report::verdict::Style;
 use ncclctl_trial::coordinator::{self, Places};
 use ncclctl_trial::engine::Case;
 use ncclctl_trial::event::Event;
@@ -248,19 +250,22 @@ pub(crate) fn run(bench: &Bench, quiet: bool) -> anyhow::Result<Exit> {
             (evidence, Some(error))
         }
     };
-    let judgement = (!bench.no_verdict && broke.is_none()).then(|| judge(&evidence, &terms));
+    let judgement = (!bench.no_verdict).then(|| judge(&evidence, &terms));
     let mut result = BenchResult::new(evidence, judgement, terms, output::arguments());
-    result.error = broke.as_ref().map(ToString::to_string);
+    if let Some(error) = &broke {
+        // what is known of the loss stays; a verdict on half a trial would be a guess
+        result.verdict = None;
+        result.error = Some(error.to_string());
+    }
+    let ended = match &broke {
+        Some(error) => Err(broken(error, &result, bench)),
+        None => output::print(&result, bench.output).map(|()| output::exit(&result, terms)),
+    };
+    // shown first, so that a full disk loses nothing
     if let Some(path) = &bench.save {
         output::save(path, &result)?;
     }
-    match broke {
-        Some(error) => Err(broken(&error, &result, bench)),
-        None => {
-            output::print(&result, bench.output)?;
-            Ok(output::exit(&result, terms))
-        }
-    }
+    ended
 }
 
 /// What a broken trial says: who, what, what was lost, what to do.
@@ -273,6 +278,12 @@ fn broken(error: &TrialError, result: &BenchResult, bench: &Bench) -> anyhow::Er
     for failure in error.evidence.failures.iter().skip(1).take(8) {
         message.push_str(&format!("\n  then {}", ncclctl_trial::error::describe(failure)));
     }
+    for found in result.findings.iter().filter(|found| found.severity > Severity::Info) {
+        message.push('\n');
+        let style = Style { width: 100, prefix: "", colour: false };
+        ncclctl_report::verdict::finding(&mut message, found, style);
+    }
+    let message = message.trim_end().to_owned();
     let exit = match error.kind {
         Kind::Usage => Exit::Usage,
         Kind::Environment => Exit::Environment,

@@ -11,6 +11,9 @@ use super::config::Config;
 use super::ffi::{Comm, DevicePointer, Nccl, Stream, UniqueId};
 use crate::engine::Case;
 
+/// Blocks of a send/recv group: address and the other rank.
+type Parts = Vec<(u64, usize)>;
+
 /// `ncclInProgress`.
 const IN_PROGRESS: c_int = 7;
 
@@ -191,7 +194,7 @@ impl Communicator {
         let block = (at.count * case.dtype.size()) as u64;
         let all = 0..self.ranks;
         let is_root = self.rank == case.root;
-        let (sends, receives): (Vec<(u64, usize)>, Vec<(u64, usize)>) = match case.collective {
+        let (sends, receives): (Parts, Parts) = match case.collective {
             Collective::AllToAll => {
                 let each = |base: u64| all.clone().map(move |r| (base + r as u64 * block, r));
                 (each(at.send).collect(), each(at.recv).collect())

@@ -164,6 +164,7 @@ fn file_name(pattern: &str, rank: usize) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests look at what was written")]
 mod tests {
     use super::*;
 

@@ -151,7 +151,7 @@ fn site_packages(root: &Root) -> Vec<String> {
     folders
         .into_iter()
         .filter(|folder| seen.insert(folder.clone()))
-        .filter(|folder| root.list(&format!("{folder}/nvidia/nccl/lib")).len() > 0)
+        .filter(|folder| !root.list(&format!("{folder}/nvidia/nccl/lib")).is_empty())
         .collect()
 }
 
