@@ -57,10 +57,10 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     let named: Vec<String> = ranks.iter().map(ToString::to_string).collect();
     let same = timeouts.iter().all(|(t, _)| t.sequence == first.sequence);
     let silent = silent(&ranks);
-    let who = if silent.is_empty() {
-        String::new()
-    } else {
-        format!("; ranks {} are silent", silent.join(", "))
+    let who = match silent.as_slice() {
+        [] => String::new(),
+        [one] => format!("; rank {one} is silent"),
+        several => format!("; ranks {} are silent", several.join(", ")),
     };
     let elements = first.elements.map_or(String::new(), |n| format!(" of {n} elements"));
     findings.push(RULE.found(
