@@ -1,4 +1,4 @@
-//! One trial over the hosts of a [`Lab`](crate::lab::Lab): the coordinator on the first host, a
+//! One trial over the hosts of a [`Lab`]: the coordinator on the first host, a
 //! worker with one rank on each.
 
 use std::process::Command;

@@ -2,7 +2,7 @@
 //! [`Model`] of what ran, over what, and what went wrong.
 //!
 //! [`Reader`] takes bytes in pieces of any size and never holds more than one line;
-//! [`line`] knows the shape of a line, [`message`] what a message says, [`signal`] the lines of
+//! [`mod@line`] knows the shape of a line, [`message`] what a message says, [`signal`] the lines of
 //! other programs that matter (PyTorch's watchdog, libfabric, the kernel), [`warning`] the
 //! catalogue of warnings by version.
 //!
