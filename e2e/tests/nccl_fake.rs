@@ -150,9 +150,8 @@ fn a_crash_names_the_rank_and_the_signal() {
 }
 
 #[test]
-fn two_versions_are_named_before_anything_hangs() {
-    let Some(fakes) = fakes("two_versions") else { return };
-    // the fake tells its version by a variable, so one rank's worker gets another
+fn a_version_that_is_too_old_is_refused() {
+    let Some(fakes) = fakes("a_version_that_is_too_old") else { return };
     let finished = bench(fakes, &[("FAKE_VERSION", "20804")], &SMALL);
     finished.expect_code(4);
     assert!(finished.stderr.contains("version 2.8.4 is older than 2.10"), "{}", finished.stderr);
