@@ -77,7 +77,7 @@ fn read_link(root: &Root, link: &LinkMessage) -> (Interface, Option<u32>) {
     let flags = link.header.flags;
     interface.running =
         flags.contains(LinkFlags::Up) && flags.contains(LinkFlags::Running) && oper_up;
-    add_sysfs(root, &mut interface);
+    add_sysfs(root, &mut interface, hardware_address(link).as_deref());
     interface.kind = match kind {
         None if flags.contains(LinkFlags::Loopback) => Kind::Loopback,
         None if link.header.link_layer_type == LinkLayerType::Infiniband => Kind::Ipoib,
@@ -121,9 +121,12 @@ fn read_link(root: &Root, link: &LinkMessage) -> (Interface, Option<u32>) {
 
 /// Adds what sysfs tells, where its entry is this very interface: /sys shows the namespace it was
 /// mounted in, which need not be ours.
-fn add_sysfs(root: &Root, interface: &mut Interface) {
+fn add_sysfs(root: &Root, interface: &mut Interface, address: Option<&str>) {
     let base = format!("/sys/class/net/{}", interface.name);
-    if root.number::<u32>(&format!("{base}/ifindex")) != Some(interface.index) {
+    // name and index of a pod's eth0 may be those of the host's by chance, the hardware address is not
+    if root.number::<u32>(&format!("{base}/ifindex")) != Some(interface.index)
+        || root.line(&format!("{base}/address")).as_deref() != address
+    {
         return;
     }
     interface.driver = root.link_name(&format!("{base}/device/driver"));
@@ -134,6 +137,17 @@ fn add_sysfs(root: &Root, interface: &mut Interface) {
     interface.reported_mbits =
         root.number::<i64>(&format!("{base}/speed")).and_then(|speed| u64::try_from(speed).ok());
     interface.half_duplex = root.line(&format!("{base}/duplex")).as_deref() == Some("half");
+}
+
+/// Hardware address as sysfs writes it.
+fn hardware_address(link: &LinkMessage) -> Option<String> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::Address(bytes) if !bytes.is_empty() => {
+            let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            Some(pairs.join(":"))
+        }
+        _ => None,
+    })
 }
 
 fn is_virtual_function(root: &Root, interface: &Interface) -> bool {
@@ -173,5 +187,24 @@ mod tests {
         let lo = all.iter().find(|i| i.name == "lo").unwrap();
         assert_eq!(lo.kind, Kind::Loopback);
         assert!(lo.line_rate_bits().is_none());
+    }
+
+    #[test]
+    fn a_tree_of_another_namespace_says_nothing_of_this_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join("sys/class/net/eth0").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("ifindex", "2\n");
+        write("address", "02:00:00:00:00:01\n");
+        write("speed", "100000\n");
+        let root = Root::captured(folder.path(), BTreeMap::new());
+        let mut eth0 = Interface { index: 2, name: "eth0".to_owned(), ..Interface::default() };
+        add_sysfs(&root, &mut eth0, Some("02:00:00:00:00:99"));
+        assert_eq!(eth0.reported_mbits, None);
+        add_sysfs(&root, &mut eth0, Some("02:00:00:00:00:01"));
+        assert_eq!(eth0.reported_mbits, Some(100_000));
     }
 }
