@@ -142,9 +142,10 @@ impl Reader {
     fn end(&mut self) {
         if !self.pending.is_empty() {
             let whole = std::mem::take(&mut self.pending);
-            // whether GPUDirect is used stands at the very end of a connection's line: one that may
-            // have been cut says nothing about it
-            if memmem::find(&whole, b" via NET/").is_some() {
+            // a statement that may have been cut says nothing sure: a name may be half a name, and
+            // whether GPUDirect is used stands at the very end
+            let unsure = [&b" via NET/"[..], b"Using network "];
+            if unsure.iter().any(|text| memmem::find(&whole, text).is_some()) {
                 self.builder.skip(1);
             } else {
                 self.line(&whole);
