@@ -610,7 +610,8 @@ w-0:11:11 [0] NCCL INFO Bootstrap: Using eth0:10.244.1.200<0>",
 
 fn answer(log: &str) -> Diagnosis {
     let mut intake = Intake::default();
-    intake.add("train.log", log.as_bytes());
+    // a sample is a whole log: its last line was not cut
+    intake.add("train.log", format!("{log}\n").as_bytes());
     diagnose(&intake.finish())
 }
 
