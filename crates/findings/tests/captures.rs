@@ -1,6 +1,6 @@
 //! Real output of NCCL: what worked is healthy, what failed is explained, every line is known.
 
-#![allow(
+#![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     reason = "tests read the repository's own fixtures, and a failure is a failed test"

@@ -1,13 +1,8 @@
 //! Real failures as small inputs: every expected cause is found, none of the wrong ones, and a
 //! healthy case has nothing at warning level or above. Format: fixtures/cases/README.md.
 
-#![allow(
+#![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::exit,
-    clippy::print_stdout,
-    clippy::print_stderr,
     clippy::disallowed_methods,
     reason = "what goes wrong here fails the test or the measurement that asked for it"
 )]

@@ -2,17 +2,6 @@
 //! and are healthy. Texts are those of NCCL, PyTorch and the plugins; hosts and addresses are made
 //! up.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::exit,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "what goes wrong here fails the test or the measurement that asked for it"
-)]
-
 use ncclctl_findings::intake::Intake;
 use ncclctl_findings::{Diagnosis, Severity, diagnose};
 

@@ -1,13 +1,8 @@
 //! What happens to a log on its way must not change the answer: another collector's prefix, CRLF,
 //! a cut at any byte, lines of another rank between, renamed hosts, lost lines that say nothing.
 
-#![allow(
+#![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::exit,
-    clippy::print_stdout,
-    clippy::print_stderr,
     clippy::disallowed_methods,
     reason = "what goes wrong here fails the test or the measurement that asked for it"
 )]

@@ -4,17 +4,6 @@
 //! loop's own lines between them, as NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,TUNING,COLL gives
 //! it. The same arguments give the same bytes.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::exit,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "what goes wrong here fails the test or the measurement that asked for it"
-)]
-
 use std::io::{BufWriter, Write};
 
 fn main() -> std::io::Result<()> {

@@ -52,7 +52,7 @@ fn table_and_verdict(result: &BenchResult) -> String {
     text.push_str(&network::render(&result.evidence, style.width, style.prefix));
     if let Some(judgement) = result.judgement() {
         text.push_str("#\n");
-        text.push_str(&verdict::render(&result.evidence, &judgement, style));
+        text.push_str(&verdict::render(&judgement, style));
     }
     text
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ncclctl_findings::verdict::{Basis, Judgement, Outcome, Proof};
-use ncclctl_findings::{Confidence, Evidence, Exhibit, Finding, Severity};
+use ncclctl_findings::{Confidence, Exhibit, Finding, Severity};
 
 use crate::text::wrap;
 
@@ -28,7 +28,7 @@ pub fn word(outcome: Outcome) -> &'static str {
 }
 
 /// Verdict and findings.
-pub fn render(evidence: &Evidence, judgement: &Judgement, style: Style) -> String {
+pub fn render(judgement: &Judgement, style: Style) -> String {
     let mut out = String::new();
     let verdict = &judgement.verdict;
     let p = style.prefix;
@@ -92,7 +92,6 @@ pub fn render(evidence: &Evidence, judgement: &Judgement, style: Style) -> Strin
         let _ = writeln!(out, "{}", p.trim_end());
         finding(&mut out, found, style);
     }
-    let _ = evidence;
     out
 }
 

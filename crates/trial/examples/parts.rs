@@ -3,11 +3,7 @@
 //! `parts local RANKS`, `parts listen ADDRESS WORKERS TOKENFILE`, `parts worker ADDRESS TOKENFILE NAME`,
 //! `parts launched`, `parts rank`. Options by variable: `BYTES`, `ITERATIONS`, `DEADLINE` in seconds.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::exit,
+#![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::disallowed_methods,
@@ -52,7 +48,6 @@ fn run(words: &[&str]) -> Result<(), Box<dyn Error>> {
                 workers: workers.parse()?,
                 token,
                 token_hint: format!("--token-file {file}"),
-                own: None,
             })
         }
         ["worker", address, file, name] => {

@@ -2,13 +2,8 @@
 //!
 //! `rendezvous [WORKERS [PROCESSES [RUNS]]]`, by default 1000 workers as tasks of 4 processes, 5 runs.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::exit,
+#![expect(
     clippy::print_stdout,
-    clippy::print_stderr,
     clippy::disallowed_methods,
     reason = "what goes wrong here fails the test or the measurement that asked for it"
 )]

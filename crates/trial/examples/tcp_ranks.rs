@@ -3,14 +3,8 @@
 //! `tcp_ranks RANKS SECONDS COLLECTIVE DTYPE SIZE... [NAME=VALUE...] [netns=A,B,...] [probe]`
 //! `docs/benchmarks/run-tcp` runs it against OpenMPI and iperf3.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::exit,
+#![expect(
     clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
     reason = "what goes wrong here fails the test or the measurement that asked for it"
 )]
 

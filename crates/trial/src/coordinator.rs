@@ -49,8 +49,6 @@ pub enum Places {
         token: Token,
         /// How a worker elsewhere gets the token, for the line that is printed.
         token_hint: String,
-        /// A worker of this very process, where a launcher made it one of many.
-        own: Option<worker::Options>,
     },
     /// The processes of a launcher, this one the first of them.
     Launched(launch::Host),
@@ -101,9 +99,9 @@ async fn carry_out(
             };
             (listener, token, ranks, vec![options; ranks], None)
         }
-        Places::Join { address, workers, token, token_hint, own } => {
+        Places::Join { address, workers, token, token_hint } => {
             let listener = bind(&address).await?;
-            (listener, token, workers, own.into_iter().collect(), Some(token_hint))
+            (listener, token, workers, Vec::new(), Some(token_hint))
         }
         Places::Launched(host) => {
             let listener = host.listener.try_clone().and_then(TcpListener::from_std);

@@ -1,14 +1,8 @@
 //! Real processes that are killed, stopped and interrupted: whoever is left ends, says who was lost,
 //! and leaves nothing behind. The parts are those of `examples/parts.rs`.
 
-#![allow(
-    clippy::unwrap_used,
+#![expect(
     clippy::expect_used,
-    clippy::panic,
-    clippy::exit,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
     reason = "what goes wrong here fails the test or the measurement that asked for it"
 )]
 #![expect(clippy::disallowed_methods, reason = "tests look at processes and files directly")]

@@ -543,7 +543,6 @@ impl Bench {
             workers: self.workers_wanted(),
             token,
             token_hint: hint,
-            own: None,
         })
     }
 }

@@ -54,7 +54,6 @@ fn coordinate(plan: TrialPlan, workers: usize) -> Running {
         workers,
         token: token.clone(),
         token_hint: String::new(),
-        own: None,
     };
     let (tell, events) = mpsc::channel();
     let (end, result) = mpsc::channel();
