@@ -142,10 +142,7 @@ impl Reader {
     fn end(&mut self) {
         if !self.pending.is_empty() {
             let whole = std::mem::take(&mut self.pending);
-            // a statement that may have been cut says nothing sure: a name may be half a name, and
-            // whether GPUDirect is used stands at the very end
-            let unsure = [&b" via NET/"[..], b"Using network "];
-            if unsure.iter().any(|text| memmem::find(&whole, text).is_some()) {
+            if self.may_be_cut(&whole) {
                 self.builder.skip(1);
             } else {
                 self.line(&whole);
@@ -155,6 +152,20 @@ impl Reader {
             let whole = std::mem::take(&mut self.partial);
             self.builder.line(&whole);
         }
+    }
+
+    /// Whether a line without its newline could say the opposite of the whole one: GPUDirect stands
+    /// at the very end of a connection's line, and half a network's name looks like another network.
+    fn may_be_cut(&self, line: &[u8]) -> bool {
+        const NETWORK: &[u8] = b"Using network ";
+        if let Some(at) = memmem::find(line, NETWORK) {
+            let name = &line[at + NETWORK.len()..];
+            return self.builder.model().processes.iter().any(|process| {
+                let known = process.network.value.as_bytes();
+                known.len() > name.len() && known.starts_with(name)
+            });
+        }
+        memmem::find(line, b" via NET/").is_some()
     }
 
     /// The model of what was fed so far, but for an unfinished line.
@@ -229,6 +240,14 @@ mod tests {
             assert_eq!(model.processes.len(), 2, "{cut}");
             assert_eq!(model.processes[1].network.value, "Socket");
         }
+    }
+
+    #[test]
+    fn half_a_name_is_no_other_network() {
+        let text = b"a:1:2 [0] NCCL INFO Using network IB\nb:3:4 [0] NCCL INFO Using network I";
+        let networks: Vec<String> =
+            read(&[text]).processes.into_iter().map(|p| p.network.value).collect();
+        assert_eq!(networks, ["IB"]);
     }
 
     #[test]
