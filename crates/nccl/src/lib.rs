@@ -5,9 +5,12 @@
 
 pub mod bandwidth;
 pub mod collective;
+pub mod conf;
 pub mod datatype;
+pub mod doubt;
 pub mod flight_recorder;
 pub mod ifname;
+pub mod layers;
 pub mod log;
 pub mod nccl_tests;
 pub mod params;

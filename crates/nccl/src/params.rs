@@ -10,9 +10,11 @@ use std::sync::LazyLock;
 use crate::version::Version;
 
 mod nearest;
+mod taken;
 mod value;
 
 pub use nearest::nearest;
+pub use taken::{PATH_LEVELS, Taken, Trap};
 pub use value::{Integer, Reading, read_integer};
 
 const TABLE: &str = include_str!("../data/params.tsv");
