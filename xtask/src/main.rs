@@ -34,6 +34,13 @@ fn generate() -> anyhow::Result<BTreeMap<String, String>> {
         "schemas/explain.v1.json".to_owned(),
         serde_json::to_string_pretty(&schema)? + "\n",
     );
+    let schema = schemars::schema_for!(ncclctl_report::vars::VarsResult);
+    files.insert("schemas/vars.v1.json".to_owned(), serde_json::to_string_pretty(&schema)? + "\n");
+    let schema = schemars::schema_for!(ncclctl_report::vars::InForceResult);
+    files.insert(
+        "schemas/vars-in-force.v1.json".to_owned(),
+        serde_json::to_string_pretty(&schema)? + "\n",
+    );
     pages::rules(&repository(), &mut files)?;
     for (shell, name) in [("bash", "ncclctl.bash"), ("zsh", "_ncclctl"), ("fish", "ncclctl.fish")] {
         files.insert(

@@ -9,5 +9,6 @@ pub mod memory;
 pub mod net;
 mod netlink;
 pub mod root;
+pub mod settings;
 
 pub use root::Root;

@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Show(command::show::Show),
     /// Say why a run was slow, hung or failed, from anything that it left behind
     Explain(command::explain::Explain),
+    /// Look variables of NCCL up, and see which values are in force
+    Vars(command::vars::Vars),
     /// One rank of a trial; started by a worker
     #[command(hide = true)]
     Rank(command::rank::Rank),

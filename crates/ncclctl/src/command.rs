@@ -6,6 +6,7 @@ pub(crate) mod explain;
 pub(crate) mod man;
 pub(crate) mod rank;
 pub(crate) mod show;
+pub(crate) mod vars;
 pub(crate) mod worker;
 
 use crate::arguments::{Arguments, Command};
@@ -19,6 +20,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Worker(worker) => worker::run(&worker, quiet),
         Command::Show(show) => show::run(&show),
         Command::Explain(explain) => explain::run(&explain),
+        Command::Vars(vars) => vars::run(&vars),
         Command::Rank(rank) => rank::run(&rank),
         Command::Completions(completions) => completions::run(&completions),
         Command::Man(man) => man::run(&man),

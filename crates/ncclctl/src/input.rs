@@ -134,6 +134,31 @@ pub(crate) fn env_file(
     Ok(values)
 }
 
+/// Reads an image's environment: what `docker image inspect` prints, a JSON list of `NAME=VALUE`, or
+/// such lines.
+pub(crate) fn image_env(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let text = text(path)?;
+    let start = text.trim_start();
+    let lines: Vec<String> = if start.starts_with(['[', '{']) {
+        let json: serde_json::Value = serde_json::from_str(&text)
+            .map_err(|error| usage(format!("{}: no JSON: {error}", path.display())))?;
+        let one = json.get(0).filter(|first| first.is_object()).unwrap_or(&json);
+        let list = ["/Config/Env", "/config/Env", "/ContainerConfig/Env"]
+            .iter()
+            .find_map(|pointer| one.pointer(pointer))
+            .unwrap_or(one);
+        list.as_array()
+            .map(|list| list.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
+            .ok_or_else(|| {
+                usage(format!("{}: no list of NAME=VALUE and no Config.Env", path.display()))
+            })?
+    } else {
+        text.lines().map(str::to_owned).collect()
+    };
+    let pairs = lines.iter().filter_map(|line| line.split_once('='));
+    Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +178,24 @@ mod tests {
         assert_eq!(values["HOME"], "/root");
         assert!(!values.contains_key("UNSET"));
         assert_eq!(values["E"], "");
+    }
+
+    #[test]
+    fn an_image_is_read_in_every_form() {
+        let want = [("NCCL_DEBUG".to_owned(), "WARN".to_owned())];
+        for text in [
+            "NCCL_DEBUG=WARN\n",
+            r#"["NCCL_DEBUG=WARN"]"#,
+            r#"[{"Config": {"Env": ["NCCL_DEBUG=WARN"]}}]"#,
+            r#"{"config": {"Env": ["NCCL_DEBUG=WARN"]}}"#,
+        ] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            assert_eq!(image_env(file.path()).unwrap(), want, "{text}");
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "{\"a\": 1}").unwrap();
+        assert!(image_env(file.path()).is_err());
     }
 
     #[test]

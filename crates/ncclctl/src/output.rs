@@ -34,6 +34,11 @@ pub(crate) fn print(result: &BenchResult, format: Format) -> anyhow::Result<()> 
         Format::Csv => csv::render(&result.evidence),
         Format::Junit => junit::render(&result.evidence, result.judgement().as_ref()),
     };
+    self::text(&text)
+}
+
+/// Prints text to standard output, without colour where none is wanted.
+pub(crate) fn text(text: &str) -> anyhow::Result<()> {
     let mut out = anstream::AutoStream::auto(std::io::stdout().lock());
     out.write_all(text.as_bytes())?;
     out.flush()?;

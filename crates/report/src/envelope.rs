@@ -17,6 +17,13 @@ pub struct Tool {
     pub version: String,
 }
 
+impl Tool {
+    /// This program.
+    pub fn this() -> Self {
+        Self { name: "ncclctl".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
+
 /// Result of `ncclctl bench`, as `-o json` prints and `--save` writes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BenchResult {
@@ -65,10 +72,7 @@ impl BenchResult {
         };
         Self {
             schema: BENCH_SCHEMA.to_owned(),
-            tool: Tool {
-                name: "ncclctl".to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
+            tool: Tool::this(),
             finished: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             arguments,
             terms,

@@ -50,10 +50,7 @@ impl<'a> ExplainResult<'a> {
     pub fn new(incident: &'a Incident, diagnosis: &'a Diagnosis) -> Self {
         Self {
             schema: EXPLAIN_SCHEMA,
-            tool: Tool {
-                name: "ncclctl".to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
+            tool: Tool::this(),
             verdict: diagnosis.kind,
             summary: diagnosis.headline(),
             findings: &diagnosis.findings,

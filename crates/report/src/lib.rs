@@ -11,6 +11,7 @@ pub mod redact;
 pub mod scaling;
 pub mod table;
 pub mod text;
+pub mod vars;
 pub mod verdict;
 
 pub use envelope::BenchResult;

@@ -34,8 +34,14 @@ _ncclctl() {
             ncclctl,show)
                 cmd="ncclctl__subcmd__show"
                 ;;
+            ncclctl,vars)
+                cmd="ncclctl__subcmd__vars"
+                ;;
             ncclctl,worker)
                 cmd="ncclctl__subcmd__worker"
+                ;;
+            ncclctl__subcmd__vars,show)
+                cmd="ncclctl__subcmd__vars__subcmd__show"
                 ;;
             *)
                 ;;
@@ -44,7 +50,7 @@ _ncclctl() {
 
     case "${cmd}" in
         ncclctl)
-            opts="-q -h -V --quiet --help --version bench worker show explain rank completions man"
+            opts="-q -h -V --quiet --help --version bench worker show explain vars rank completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -332,6 +338,74 @@ _ncclctl() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "table json jsonl csv junit" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__vars)
+            opts="-o -q -h -V --nccl --removed --in-force --pid --image-env --env-file --conf --output --quiet --help --version show"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --nccl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --image-env)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --env-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__vars__subcmd__show)
+            opts="-o -q -h -V --nccl --output --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --nccl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
                     return 0
                     ;;
                 *)

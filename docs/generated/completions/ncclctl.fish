@@ -31,6 +31,7 @@ complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "bench" -d 'Measure:
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "worker" -d 'Take part in a trial that is coordinated elsewhere'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "show" -d 'Show a saved result again, in any format'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "explain" -d 'Say why a run was slow, hung or failed, from anything that it left behind'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "vars" -d 'Look variables of NCCL up, and see which values are in force'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "rank" -d 'One rank of a trial; started by a worker'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "completions" -d 'Write shell completions to standard output'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "man" -d 'Write a manual page to standard output'
@@ -106,6 +107,25 @@ complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -l redact -d 'R
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l nccl -d 'Only what this release reads, with its defaults' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l pid -d 'Look at this process instead of the own environment' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l image-env -d 'Environment of an image: NAME=VALUE lines, or what `docker image inspect` prints' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l env-file -d 'Env file of a container' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l conf -d 'File in NCCL\'s format; the first stands for /etc/nccl.conf, a second for the user\'s' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t'For people'
+json\t'One JSON document'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l removed -d 'Also what no release reads any more'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l in-force -d 'Every setting in force, from which layer, and what NCCL makes of it'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -a "show" -d 'Show all about one variable'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -l nccl -d 'Say what this release makes of it' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t'For people'
+json\t'One JSON document'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -s V -l version -d 'Print version'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s h -l help -d 'Print help'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s V -l version -d 'Print version'
