@@ -13,6 +13,9 @@ const TICKS: f64 = 100.0;
 pub struct Snapshot {
     /// Busy time of all processors of the machine.
     pub busy: f64,
+    /// Part of it in which the hypervisor ran something else; 0 on bare metal.
+    #[serde(default)]
+    pub stolen: f64,
     /// Processors of the machine.
     pub machine: f64,
     /// Time used by the processes asked for.
@@ -72,6 +75,7 @@ impl Snapshot {
             let ticks: Vec<f64> = fields.filter_map(|f| f.parse().ok()).take(8).collect();
             let idle: f64 = ticks.iter().skip(3).take(2).sum();
             snapshot.busy = (ticks.iter().sum::<f64>() - idle) / TICKS;
+            snapshot.stolen = ticks.get(7).copied().unwrap_or(0.0) / TICKS;
         }
         snapshot.own = pids.iter().filter_map(|pid| process(root, *pid)).sum();
         snapshot.throttled = throttled(root).unwrap_or(0.0);
@@ -141,11 +145,12 @@ mod tests {
     #[test]
     fn busy_time_is_all_but_idle_and_waiting() {
         let (_f, root) = tree(&[
-            ("proc/stat", "cpu  100 0 50 1000 500 0 50 0 0 0\ncpu0 1 2\ncpu1 1 2\nintr 1\n"),
+            ("proc/stat", "cpu  100 0 20 1000 500 0 50 30 0 0\ncpu0 1 2\ncpu1 1 2\nintr 1\n"),
             ("proc/7/stat", "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 250 50 0 0 20 0 1 0 1\n"),
         ]);
         let snapshot = Snapshot::take(&root, &[7, 8]);
         assert!((snapshot.busy - 2.0).abs() < 1e-9);
+        assert!((snapshot.stolen - 0.3).abs() < 1e-9);
         assert!((snapshot.machine - 2.0).abs() < 1e-9);
         assert!((snapshot.own - 3.0).abs() < 1e-9);
     }

@@ -287,6 +287,10 @@ pub struct Point {
     pub algbw: f64,
     /// algbw times the factor of the collective.
     pub busbw: f64,
+    /// busbw of slower measurements of the same line, in the order in which they were made: a line
+    /// that looks too slow is measured again before it counts, and the best one stands.
+    #[serde(default)]
+    pub earlier_busbw: Vec<f64>,
     /// Wrong elements over all ranks; `None` where not checked.
     pub wrong: Option<u64>,
     /// Ranks that had wrong elements.
@@ -362,6 +366,9 @@ pub struct CpuWindow {
     pub busy_cpus: f64,
     /// Processors of the machine.
     pub machine_cpus: f64,
+    /// Processors of these that the hypervisor gave to others meanwhile; 0 on bare metal.
+    #[serde(default)]
+    pub stolen_cpus: f64,
     /// Busy processors due to the trial's own ranks on this host.
     pub trial_cpus: f64,
     /// Seconds that the cgroup's quota held this container back.

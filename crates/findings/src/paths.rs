@@ -91,6 +91,16 @@ pub(crate) fn rates(
         .collect()
 }
 
+/// The best of the pair probes by directed edge: what a path reached once, it can reach.
+fn probes(evidence: &Evidence) -> BTreeMap<(usize, usize), f64> {
+    let mut best = BTreeMap::new();
+    for path in evidence.paths.iter().filter(|p| p.phase == Phase::Blame && p.rate_bps > 0.0) {
+        let rate = best.entry((path.from, path.to)).or_insert(0.0_f64);
+        *rate = rate.max(path.rate_bps);
+    }
+    best
+}
+
 /// The ring edges, all at once, before and after.
 pub(crate) fn ring(evidence: &Evidence) -> BTreeMap<(usize, usize), (f64, f64)> {
     rates(evidence, |p| p.all_at_once && p.phase != Phase::Blame)
@@ -128,10 +138,10 @@ pub(crate) fn data_mtu(evidence: &Evidence, host: usize) -> Option<u32> {
 /// Best rate between two different hosts, by direction.
 fn between_hosts(
     evidence: &Evidence,
-    edges: &BTreeMap<(usize, usize), (f64, f64)>,
+    edges: impl IntoIterator<Item = ((usize, usize), f64)>,
 ) -> BTreeMap<(usize, usize), f64> {
     let mut out = BTreeMap::new();
-    for (&(from, to), &(rate, _)) in edges {
+    for ((from, to), rate) in edges {
         if let (Some(a), Some(b)) = (host_of(evidence, from), host_of(evidence, to))
             && a != b
         {
@@ -144,9 +154,10 @@ fn between_hosts(
 
 /// Compares the paths between hosts. `None` where there is nothing to compare.
 pub(crate) fn blame(evidence: &Evidence) -> Option<Blame> {
-    let probes = between_hosts(evidence, &rates(evidence, |p| p.phase == Phase::Blame));
+    let probes = between_hosts(evidence, probes(evidence));
     let probed = probes.len() > 1;
-    let edges = if probed { probes } else { between_hosts(evidence, &ring(evidence)) };
+    let ring = || ring(evidence).into_iter().map(|(edge, (mean, _))| (edge, mean));
+    let edges = if probed { probes } else { between_hosts(evidence, ring()) };
     if edges.len() < 2 {
         return None;
     }

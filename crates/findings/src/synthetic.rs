@@ -192,6 +192,7 @@ fn push(e: &mut Evidence, size: u64, in_place: bool, mean_us: f64) {
         },
         algbw,
         busbw: algbw * Collective::AllReduce.busbw_factor(n),
+        earlier_busbw: Vec::new(),
         wrong: Some(0),
         wrong_ranks: Vec::new(),
     });
@@ -227,6 +228,7 @@ fn push(e: &mut Evidence, size: u64, in_place: bool, mean_us: f64) {
             seconds: 0.5,
             busy_cpus: machine.min(2.0),
             machine_cpus: machine,
+            stolen_cpus: 0.0,
             trial_cpus: 1.5,
             throttled_seconds: 0.0,
         });

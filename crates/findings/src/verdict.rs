@@ -26,7 +26,7 @@ mod others;
 mod tests;
 mod wire;
 
-pub use judge::{judge, wants_pairs};
+pub use judge::{judge, suspects, too_slow, wants_pairs};
 pub use others::other_interfaces;
 
 /// What counts as good enough.

@@ -150,6 +150,7 @@ pub(crate) mod tests {
             time: Timing { mean_us: time_us, ..Timing::default() },
             algbw,
             busbw: algbw,
+            earlier_busbw: Vec::new(),
             wrong: Some(0),
             wrong_ranks: vec![],
         }

@@ -48,6 +48,7 @@ fn infiniband(nodes: usize, algorithm: &str, busbw: f64) -> Evidence {
         time: Timing { mean_us, operations: 20, converged: true, ..Timing::default() },
         algbw,
         busbw,
+        earlier_busbw: Vec::new(),
         wrong: Some(0),
         wrong_ranks: Vec::new(),
     });

@@ -82,6 +82,29 @@ pub fn wants_pairs(evidence: &Evidence) -> bool {
     uneven || slow
 }
 
+/// Lines that would make this trial fail or stay undecided: indices into [`Evidence::series`] of the
+/// judged ones under the threshold, where their collective as a whole is under it.
+pub fn too_slow(evidence: &Evidence) -> Vec<usize> {
+    let threshold = Terms::default().threshold;
+    let judged = judge_points(evidence);
+    if decisive(evidence, &judged).is_none_or(|d| d.ratio >= threshold) {
+        return Vec::new();
+    }
+    judged
+        .iter()
+        .filter(|j| j.verdict.judged && j.verdict.ratio.is_some_and(|ratio| ratio < threshold))
+        .map(|j| j.verdict.point)
+        .collect()
+}
+
+/// Paths between hosts that pair probes found slow so far: sending and receiving host.
+pub fn suspects(evidence: &Evidence) -> Vec<(usize, usize)> {
+    let Some(blame) = paths::blame(evidence) else { return Vec::new() };
+    let of_hosts =
+        blame.hosts.iter().flat_map(|h| h.edges.iter().map(|(from, to, _)| (*from, *to)));
+    of_hosts.chain(blame.links.iter().map(|l| (l.from, l.to))).collect()
+}
+
 /// Every finding about a trial, the worst first.
 fn findings(evidence: &Evidence) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
@@ -275,6 +298,11 @@ fn outcome(
     let cause = findings
         .iter()
         .find(|f| f.severity >= Severity::Warning && EXPLAINS_SLOWNESS.contains(&f.rule.as_str()));
+    if cause.is_none()
+        && let Some(by) = disturbed(evidence, d)
+    {
+        return (Outcome::Inconclusive, format!("{reached}, but {by}"));
+    }
     if d.point.busbw < terms.fail_under * expected.floor {
         let why = match cause {
             Some(cause) => format!(": {}", cause.message),
@@ -289,6 +317,31 @@ fn outcome(
         }
         None => (Outcome::Inconclusive, format!("{reached}, and no cause is proven")),
     }
+}
+
+/// Share of a machine's processors that others may use before its own figures mean nothing.
+const DISTURBED: f64 = 0.10;
+
+/// Who took the processors while the line that decided was measured, where they are the wire: all
+/// ranks on one machine.
+fn disturbed(evidence: &Evidence, d: &Decides<'_>) -> Option<String> {
+    if d.ceiling.expected.basis != Basis::Measured || !paths::one_machine(evidence) {
+        return None;
+    }
+    // hosts on one machine see the same processors, and each only its own ranks
+    let windows: Vec<_> = evidence.cpu.iter().filter(|w| w.point == d.index).collect();
+    let first = windows.first()?;
+    let own: f64 = windows.iter().map(|w| w.trial_cpus).sum();
+    let others = first.busy_cpus - own - first.stolen_cpus;
+    let name = paths::host_name(evidence, first.host);
+    let all = first.machine_cpus;
+    if first.stolen_cpus > DISTURBED * all {
+        let stolen = first.stolen_cpus;
+        return Some(format!("the hypervisor took {stolen:.1} of {all:.0} processors of {name}"));
+    }
+    // interrupts of the trial's own packets are nobody's: a quarter is beyond them
+    (others > 2.5 * DISTURBED * all)
+        .then(|| format!("other work used {others:.1} of {all:.0} processors of {name}"))
 }
 
 /// Rate of the slowest plain stream between hosts, bytes per second.
@@ -365,6 +418,9 @@ fn noise(evidence: &Evidence, decides: Option<&Decides<'_>>) -> Noise {
     if time.outliers > 0 {
         let s = if time.outliers == 1 { "" } else { "s" };
         says.push_str(&format!(", {} outlier{s}", time.outliers));
+    }
+    if let Some(least) = d.point.earlier_busbw.iter().copied().reduce(f64::min) {
+        says.push_str(&format!(", measured again: {} the slower time", gbs(least)));
     }
     if path_change > 0.20 {
         says.push_str(&format!(", raw paths changed by {} meanwhile", percent(path_change)));

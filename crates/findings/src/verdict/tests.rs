@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use ncclctl_facts::net::Kind;
 
-use super::{Judgement, Outcome, Terms, judge, wants_pairs};
+use super::{Judgement, Outcome, Terms, judge, suspects, too_slow, wants_pairs};
 use crate::evidence::{Alternative, Evidence, Failure, Transport};
 use crate::synthetic::{GIGABIT, hosts, interface, local, physical, probe_pairs, run, set_path};
 
@@ -72,6 +72,62 @@ fn a_busy_laptop_still_ends_in_an_honest_pass() {
     assert_eq!(j.verdict.outcome, Outcome::Pass, "{}", show(&j));
     assert!(j.findings.iter().all(|f| f.severity < crate::Severity::Warning), "{}", show(&j));
     assert!(j.verdict.noise.says.contains("raw paths changed"), "{}", j.verdict.noise.says);
+}
+
+#[test]
+fn a_machine_that_others_use_is_no_failure() {
+    let slow = |change: fn(&mut crate::evidence::CpuWindow)| {
+        let mut e = local(2, 1.6e9);
+        run(&mut e, 0.5);
+        e.cpu.iter_mut().for_each(change);
+        judge(&e, &Terms::default()).verdict
+    };
+    let own = slow(|w| w.trial_cpus = 1.9);
+    assert_eq!(own.outcome, Outcome::Fail, "{}", own.summary);
+    let others = slow(|w| w.trial_cpus = 0.9);
+    assert_eq!(others.outcome, Outcome::Inconclusive);
+    assert!(others.summary.contains("other work used 1.1 of 2 processors"), "{}", others.summary);
+    let stolen = slow(|w| {
+        w.trial_cpus = 1.3;
+        w.stolen_cpus = 0.6;
+    });
+    assert_eq!(stolen.outcome, Outcome::Inconclusive);
+    assert!(stolen.summary.contains("hypervisor took 0.6 of 2"), "{}", stolen.summary);
+    // between hosts a slow network is not excused by a busy machine
+    let mut e = hosts(3, GIGABIT);
+    run(&mut e, 0.5);
+    e.cpu.iter_mut().for_each(|w| w.stolen_cpus = 0.6);
+    for (number, host) in e.hosts.iter_mut().enumerate() {
+        host.boot_id = format!("boot {number}");
+    }
+    assert_eq!(outcome(&e), Outcome::Fail);
+}
+
+#[test]
+fn only_what_is_too_slow_is_measured_again() {
+    let mut e = hosts(3, GIGABIT);
+    assert!(too_slow(&e).is_empty());
+    run(&mut e, 0.6);
+    let again = too_slow(&e);
+    assert!(!again.is_empty());
+    let judged = judge(&e, &Terms::default()).verdict.points;
+    assert!(again.iter().all(|i| judged[*i].judged), "sizes under the knee are left alone");
+    // one line that had bad luck decides nothing
+    let mut e = hosts(3, GIGABIT);
+    let last = e.series.len() - 1;
+    e.series[last].busbw *= 0.5;
+    assert!(too_slow(&e).is_empty());
+}
+
+#[test]
+fn a_path_that_was_fast_once_is_not_slow() {
+    let mut e = hosts(4, GIGABIT);
+    probe_pairs(&mut e, |a, b| if (a, b) == (1, 2) { 0.3 * GIGABIT } else { GIGABIT });
+    assert_eq!(suspects(&e), [(1, 2)]);
+    assert!(rules(&e).contains(&"slow-link".to_owned()));
+    probe_pairs(&mut e, |_, _| GIGABIT);
+    assert!(suspects(&e).is_empty());
+    assert!(!rules(&e).contains(&"slow-link".to_owned()), "{:?}", rules(&e));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Pair probes: a slow ring says nothing about who is slow, since all its edges run at the pace of
 //! the slowest. Every pair of hosts alone, both directions, tells.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ncclctl_findings::Evidence;
@@ -15,6 +16,9 @@ use crate::message::{Answer, Step};
 
 /// How long one round streams.
 const ROUND: Duration = Duration::from_millis(500);
+
+/// How often a path that looks slow is probed again, its pair alone.
+const CONFIRM: usize = 2;
 
 /// Probes all pairs of hosts (of ranks, on a single host) in rounds in which every host has one partner.
 pub(super) async fn pairs(
@@ -36,7 +40,27 @@ pub(super) async fn pairs(
     }
     sink(Event::PathsMeasured { paths: paths.clone() });
     evidence.paths.extend(paths);
+    // a path is slow only if it is slow every time: one moment in which a host was busy blames nobody
+    for _ in 0..CONFIRM {
+        let suspects = ncclctl_findings::verdict::suspects(evidence);
+        let pairs: BTreeSet<(usize, usize)> = suspects
+            .into_iter()
+            .filter_map(|(from, to)| {
+                let (from, to) = (speaker(evidence, from)?, speaker(evidence, to)?);
+                Some((from.min(to), from.max(to)))
+            })
+            .collect();
+        for (a, b) in pairs {
+            let again = stream(workers, vec![(a, b), (b, a)], ROUND, Phase::Blame).await?;
+            evidence.paths.extend(again);
+        }
+    }
     Ok(())
+}
+
+/// The rank that probes for a host.
+fn speaker(evidence: &Evidence, host: usize) -> Option<usize> {
+    evidence.ranks.iter().position(|rank| rank.host == host)
 }
 
 /// Streams over the given pairs at once.
@@ -74,9 +98,7 @@ fn speakers(evidence: &Evidence) -> Vec<usize> {
     if evidence.hosts.len() < 2 {
         return (0..evidence.ranks.len()).collect();
     }
-    (0..evidence.hosts.len())
-        .filter_map(|host| evidence.ranks.iter().position(|rank| rank.host == host))
-        .collect()
+    (0..evidence.hosts.len()).filter_map(|host| speaker(evidence, host)).collect()
 }
 
 /// All pairs of `n` in rounds in which nobody stands twice: the circle method of tournaments,

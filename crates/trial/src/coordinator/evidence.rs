@@ -128,6 +128,7 @@ pub(super) fn windows(
             point,
             seconds,
             busy_cpus: per_second(after.processors.busy - before.processors.busy),
+            stolen_cpus: per_second(after.processors.stolen - before.processors.stolen),
             machine_cpus: after.processors.machine,
             trial_cpus: per_second(own.get(&host).copied().unwrap_or(0.0)),
             throttled_seconds: after.processors.throttled - before.processors.throttled,
