@@ -65,7 +65,7 @@ pub enum Event {
     /// A size is done.
     SizeDone {
         /// The result.
-        point: Point,
+        point: Box<Point>,
     },
     /// A rank's process wrote a line to its standard output or error.
     RankSaid {

@@ -480,7 +480,7 @@ async fn measure(
         wrong,
         wrong_ranks,
     };
-    sink(Event::SizeDone { point: point.clone() });
+    sink(Event::SizeDone { point: Box::new(point.clone()) });
     Ok(Measured { point, before, after })
 }
 
