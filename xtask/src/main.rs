@@ -34,6 +34,8 @@ fn generate() -> anyhow::Result<BTreeMap<String, String>> {
         "schemas/explain.v1.json".to_owned(),
         serde_json::to_string_pretty(&schema)? + "\n",
     );
+    let schema = schemars::schema_for!(ncclctl_report::plan::PlanResult);
+    files.insert("schemas/plan.v1.json".to_owned(), serde_json::to_string_pretty(&schema)? + "\n");
     let schema = schemars::schema_for!(ncclctl_report::vars::VarsResult);
     files.insert("schemas/vars.v1.json".to_owned(), serde_json::to_string_pretty(&schema)? + "\n");
     let schema = schemars::schema_for!(ncclctl_report::vars::InForceResult);

@@ -5,14 +5,16 @@
 use std::net::IpAddr;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::layers::{self, Read};
 use crate::params::{self, Trap};
 use crate::version::Version;
 
 /// How much a doubt weighs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
     /// Worth knowing.

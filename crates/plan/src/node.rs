@@ -57,6 +57,8 @@ pub struct Gpu {
     pub model: String,
     /// PCI address.
     pub pci: Option<String>,
+    /// NUMA node.
+    pub numa: Option<u32>,
     /// Active NVLinks.
     pub nvlinks: u32,
     /// A MIG slice.
@@ -97,6 +99,10 @@ pub struct Hca {
     pub openable: Option<bool>,
     /// GID table; `None` where it could not be read.
     pub gids: Option<Vec<Gid>>,
+    /// PCI address.
+    pub pci: Option<String>,
+    /// NUMA node.
+    pub numa: Option<u32>,
     /// Shortest path to a GPU, in NCCL's names.
     pub path: Option<String>,
 }

@@ -124,7 +124,7 @@ pub enum NeedKind {
 }
 
 /// A doubt about a setting that is there already, or about the nodes.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
     /// Rule of the catalogue of findings.
     pub rule: String,
@@ -165,7 +165,7 @@ pub struct NodePlan {
 }
 
 /// A plan for the nodes of a job.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Release that it is for.
     pub nccl: Version,

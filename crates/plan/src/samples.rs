@@ -39,6 +39,7 @@ pub(crate) fn hca(name: &str, link: Link, gbits: u64, path: &str) -> Hca {
             _ => vec![gid(0, "fe80::1", false)],
         }),
         path: Some(path.to_owned()),
+        ..Hca::default()
     }
 }
 

@@ -6,6 +6,7 @@ pub mod envelope;
 pub mod explain;
 pub mod junit;
 pub mod network;
+pub mod plan;
 pub mod progress;
 pub mod redact;
 pub mod scaling;

@@ -313,7 +313,7 @@ fn common_value(wanted: &[(&Node, &Interface, Network)]) -> Option<String> {
         let same = prefix.bytes().zip(i.name.bytes()).take_while(|(a, b)| a == b).count();
         &prefix[..same]
     });
-    if common.len() > 1 && fits(common) {
+    if common.len() > 2 && fits(common) {
         return Some(common.to_owned());
     }
     let mut names: Vec<&str> = wanted.iter().map(|(_, i, _)| i.name.as_str()).collect();

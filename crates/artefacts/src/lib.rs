@@ -1,0 +1,3 @@
+//! Plans -> files ([`write`]). Pure: nothing here touches a disk.
+
+pub mod write;
