@@ -28,7 +28,7 @@ pub fn unknown(s: Setting<'_>, found: &mut Vec<Doubt>) {
     {
         return;
     }
-    if TRAINERS.iter().any(|t| s.name == *t) {
+    if TRAINERS.contains(&s.name) {
         return;
     }
     let Read::Unknown(nearest) = layers::read_in(s.name, s.version) else { return };
