@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::container::up;
 use crate::root::Root;
 
 /// Clock ticks a second in /proc; 100 on every Linux that NCCL runs on (USER_HZ).
@@ -49,13 +50,24 @@ fn count(list: &str) -> f64 {
 
 /// Processors that the cgroup's quota allows, version 2 or 1; `None` without a quota.
 fn quota(root: &Root) -> Option<f64> {
-    let v2 = root.line("/sys/fs/cgroup/cpu.max").and_then(|text| {
+    let groups = root.read("/proc/self/cgroup").unwrap_or_default();
+    let own = |controller: &str| {
+        let line = groups.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let controllers = fields.next()?;
+            controllers.split(',').any(|c| c == controller).then(|| fields.next())?
+        });
+        line.unwrap_or_default().to_owned()
+    };
+    let v2 = up(root, "/sys/fs/cgroup", &own(""), "cpu.max").and_then(|text| {
         let (quota, period) = text.split_once(' ')?;
         Some(quota.parse::<f64>().ok()? / period.trim().parse::<f64>().ok()?)
     });
     v2.or_else(|| {
-        let quota: f64 = root.number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")?;
-        let period: f64 = root.number("/sys/fs/cgroup/cpu/cpu.cfs_period_us")?;
+        let number =
+            |name: &str| up(root, "/sys/fs/cgroup/cpu", &own("cpu"), name)?.parse::<f64>().ok();
+        let quota = number("cpu.cfs_quota_us")?;
+        let period = number("cpu.cfs_period_us")?;
         (quota > 0.0 && period > 0.0).then_some(quota / period)
     })
 }

@@ -1,12 +1,8 @@
 //! Who this host is to NCCL and to others.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt as _;
 
 use crate::root::Root;
-
-/// Settings whose value is a secret, never shown.
-const SECRETS: [&str; 1] = ["NCCL_PSK"];
 
 /// Host name.
 pub fn hostname(root: &Root) -> String {
@@ -27,7 +23,6 @@ pub fn network_namespace(root: &Root) -> u64 {
     link.as_ref()
         .and_then(|target| target.to_str())
         .and_then(|text| text.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok())
-        .or_else(|| root.path("/proc/self/ns/net").metadata().ok().map(|meta| meta.ino()))
         .unwrap_or(0)
 }
 
@@ -36,9 +31,6 @@ pub fn nccl_environment(root: &Root) -> BTreeMap<String, String> {
     root.environment()
         .iter()
         .filter(|(name, _)| name.starts_with("NCCL_"))
-        .map(|(name, value)| {
-            let shown = if SECRETS.contains(&name.as_str()) { "(secret)" } else { value };
-            (name.clone(), shown.to_owned())
-        })
+        .map(|(name, value)| (name.clone(), crate::environment::shown(name, value)))
         .collect()
 }

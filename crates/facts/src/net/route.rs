@@ -7,6 +7,7 @@ use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, Ro
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::netlink::ask;
+use crate::root::Root;
 
 /// A route to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,32 @@ pub fn to(peer: IpAddr) -> io::Result<Route> {
         }
     }
     Err(io::Error::new(io::ErrorKind::HostUnreachable, format!("no route to {peer}")))
+}
+
+/// Interface of the default route with the least metric: the kernel's own table, IPv4 first.
+pub fn default_interface(root: &Root) -> Option<String> {
+    let table = root.read("/proc/self/net/route").unwrap_or_default();
+    let four = table.lines().skip(1).filter_map(|line| {
+        let f: Vec<&str> = line.split_whitespace().collect();
+        let default = *f.get(1)? == "00000000" && *f.get(7)? == "00000000";
+        default.then_some((f.get(6)?.parse::<u64>().ok()?, (*f.first()?).to_owned()))
+    });
+    if let Some((_, name)) = four.min() {
+        return Some(name);
+    }
+    let table = root.read("/proc/self/net/ipv6_route").unwrap_or_default();
+    let zeros = "0".repeat(32);
+    table
+        .lines()
+        .filter_map(|line| {
+            let f: Vec<&str> = line.split_whitespace().collect();
+            let name = *f.get(9)?;
+            let default = *f.first()? == zeros && *f.get(1)? == "00" && *f.get(4)? != zeros;
+            (default && name != "lo")
+                .then_some((u64::from_str_radix(f.get(5)?, 16).ok()?, name.to_owned()))
+        })
+        .min()
+        .map(|(_, name)| name)
 }
 
 #[cfg(test)]
