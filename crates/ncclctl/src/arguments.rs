@@ -34,6 +34,12 @@ pub(crate) enum Command {
     Show(command::show::Show),
     /// Say why a run was slow, hung or failed, from anything that it left behind
     Explain(command::explain::Explain),
+    /// Say which settings are needed here, and why
+    Plan(command::plan::Plan),
+    /// Write files from a plan: env file, nccl.conf, Compose, manifests, Dockerfile
+    Render(Box<command::render::Render>),
+    /// Set what is needed here and the user has not set, and become the program
+    Exec(command::exec::Exec),
     /// Look variables of NCCL up, and see which values are in force
     Vars(command::vars::Vars),
     /// One rank of a trial; started by a worker

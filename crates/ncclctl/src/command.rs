@@ -2,9 +2,13 @@
 
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod exec;
 pub(crate) mod explain;
+pub(crate) mod look;
 pub(crate) mod man;
+pub(crate) mod plan;
 pub(crate) mod rank;
+pub(crate) mod render;
 pub(crate) mod show;
 pub(crate) mod vars;
 pub(crate) mod worker;
@@ -20,6 +24,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Worker(worker) => worker::run(&worker, quiet),
         Command::Show(show) => show::run(&show),
         Command::Explain(explain) => explain::run(&explain),
+        Command::Plan(plan) => plan::run(&plan),
+        Command::Render(render) => render::run(&render),
+        Command::Exec(exec) => exec::run(&exec, quiet),
         Command::Vars(vars) => vars::run(&vars),
         Command::Rank(rank) => rank::run(&rank),
         Command::Completions(completions) => completions::run(&completions),

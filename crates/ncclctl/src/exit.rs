@@ -15,6 +15,10 @@ pub(crate) enum Exit {
     Inconclusive = 3,
     /// 4: the environment broke: cluster, network, library, a lost rank.
     Environment = 4,
+    /// 126: `exec` found the program, and it can not be run, as in shells.
+    NotExecutable = 126,
+    /// 127: `exec` found no such program, as in shells.
+    NotFound = 127,
     /// 130: ended by Ctrl-C, as shells expect.
     Interrupted = 130,
 }

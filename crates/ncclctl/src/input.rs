@@ -134,6 +134,20 @@ pub(crate) fn env_file(
     Ok(values)
 }
 
+/// What lies in a folder, by name: files that end in .json, and folders.
+#[expect(clippy::disallowed_methods, reason = "this is the input module")]
+pub(crate) fn inside(folder: &Path) -> anyhow::Result<Vec<std::path::PathBuf>> {
+    let fail =
+        |error: std::io::Error| usage(format!("{} can not be read: {error}", folder.display()));
+    let mut paths: Vec<std::path::PathBuf> = std::fs::read_dir(folder)
+        .map_err(fail)?
+        .filter_map(|entry| entry.ok().map(|e| e.path()))
+        .filter(|p| p.is_dir() || p.extension().is_some_and(|e| e == "json"))
+        .collect();
+    paths.sort();
+    Ok(paths)
+}
+
 /// Reads an image's environment: what `docker image inspect` prints, a JSON list of `NAME=VALUE`, or
 /// such lines.
 pub(crate) fn image_env(path: &Path) -> anyhow::Result<Vec<(String, String)>> {

@@ -91,11 +91,28 @@ pub(crate) fn json_line(event: &impl Serialize) {
 
 /// Writes a result whole or not at all.
 pub(crate) fn save(path: &Path, result: &BenchResult) -> anyhow::Result<()> {
-    let fail = |error: std::io::Error| usage(format!("--save {}: {error}", path.display()));
     let bytes = serde_json::to_vec_pretty(result)?;
+    whole(path, &bytes).map_err(|error| usage(format!("--save {}: {error}", path.display())))
+}
+
+/// Writes a text file whole or not at all, and the folders above it; a script may be run.
+pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    let fail = |error: std::io::Error| usage(format!("{}: {error}", path.display()));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(fail)?;
+    }
+    whole(path, text.as_bytes()).map_err(fail)?;
+    if text.starts_with("#!") {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).map_err(fail)?;
+    }
+    Ok(())
+}
+
+fn whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // a device or pipe can not be replaced by a rename
     if path.metadata().is_ok_and(|meta| !meta.is_file()) {
-        return std::fs::write(path, bytes).map_err(fail);
+        return std::fs::write(path, bytes);
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
@@ -105,7 +122,7 @@ pub(crate) fn save(path: &Path, result: &BenchResult) -> anyhow::Result<()> {
     if written.is_err() {
         let _ = std::fs::remove_file(&temporary);
     }
-    written.map_err(fail)
+    written
 }
 
 /// Columns of the terminal; 100 where there is none, or one that does not say.

@@ -7,6 +7,9 @@ use crate::look::Look;
 use crate::node::Node;
 use crate::result::{Layer, Need, NodePlan, NotSet, Plan, Port, Setting};
 
+/// Settings that choose the transport: ranks that disagree about one wait for each other.
+const TRANSPORT: [&str; 3] = ["NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_DISABLE"];
+
 /// The plan so far.
 pub(crate) struct Draft {
     /// Rule that is writing.
@@ -94,7 +97,7 @@ impl Draft {
             facts: because.facts,
             without: because.without,
             read_since: param.since,
-            shared: param.must_match(),
+            shared: param.must_match() || TRANSPORT.contains(&name),
         })
     }
 

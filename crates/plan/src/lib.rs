@@ -30,6 +30,22 @@ pub struct Request {
     pub goal: Option<Goal>,
 }
 
+/// What one node may set by itself, within what the job has decided: nothing that ranks must share,
+/// nothing that the job sets already, and no RDMA settings where the job uses sockets.
+pub fn within<'a>(plan: &'a Plan, node: &str, job: &[(&str, &str)]) -> Vec<&'a Setting> {
+    let sockets = job.iter().any(|(name, value)| match *name {
+        "NCCL_NET" => value.eq_ignore_ascii_case("socket"),
+        "NCCL_IB_DISABLE" => *value == "1",
+        _ => false,
+    });
+    plan.of_node(node)
+        .into_values()
+        .filter(|s| !s.shared)
+        .filter(|s| !job.iter().any(|(name, _)| *name == s.name))
+        .filter(|s| !(sockets && s.name.starts_with("NCCL_IB_")))
+        .collect()
+}
+
 /// Plans for the nodes of one job. One node stands for a job of nodes like it.
 pub fn plan(nodes: &[Node], request: Request) -> Plan {
     let found = nodes.iter().filter_map(|node| node.nccl).min();

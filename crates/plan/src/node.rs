@@ -1,5 +1,7 @@
 //! What the planner looks at: the part of a node's facts that decides settings.
 
+mod from_facts;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 

@@ -214,8 +214,8 @@ fn what_is_there_is_questioned() {
     insta::assert_snapshot!(questions.join("\n"), @r"
     Error env-value-misread: NCCL_IB_DISABLE=true is read as 0
     Warning debug-output-left: NCCL_DEBUG=TRACE
-    Warning gid-index-wrong: NCCL_IB_GID_INDEX=0
-    Warning env-workaround-left: NCCL_P2P_DISABLE=1 was left in place
+    Warning gid-index-wrong: NCCL_IB_GID_INDEX=0 takes the first GID
+    Warning env-workaround-left: NCCL_P2P_DISABLE=1 turns peer access off
     Warning ll128-forced: NCCL_PROTO=LL128 switches LL128 on
     Warning env-removed-name: NCCL_TREE_THRESHOLD is not read by NCCL 2.18.5
     Warning ifname-prefix-too-wide: NCCL_SOCKET_IFNAME=bond0 also takes bond0.2093

@@ -6,6 +6,7 @@
 //! settings once at start. In that process an [`engine::Engine`] moves the bytes. What comes out
 //! is `ncclctl_findings::Evidence`, the same from every engine.
 
+pub mod agree;
 pub mod coordinator;
 mod counters;
 pub mod engine;

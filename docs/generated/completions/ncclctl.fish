@@ -31,6 +31,9 @@ complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "bench" -d 'Measure:
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "worker" -d 'Take part in a trial that is coordinated elsewhere'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "show" -d 'Show a saved result again, in any format'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "explain" -d 'Say why a run was slow, hung or failed, from anything that it left behind'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "plan" -d 'Say which settings are needed here, and why'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "render" -d 'Write files from a plan: env file, nccl.conf, Compose, manifests, Dockerfile'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "exec" -d 'Set what is needed here and the user has not set, and become the program'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "vars" -d 'Look variables of NCCL up, and see which values are in force'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "rank" -d 'One rank of a trial; started by a worker'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "completions" -d 'Write shell completions to standard output'
@@ -107,6 +110,58 @@ complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -l redact -d 'R
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l from -d 'What `facts --save` or `facts -o json` wrote, instead of this machine' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l fleet -d 'Folder with one of these for each node of the job' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l nccl -d 'Release to plan for [default: the one that is found, else the newest known]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l goal -d 'What the job wants most [default: nothing beyond what is needed]' -r -f -a "throughput\t'Bytes per second'
+latency\t'Short messages'
+stability\t'No silent fall-back, early and clear errors'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l explain -d 'Say why a variable has its value, or why it is not set' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -s o -l output -d 'Output format' -r -f -a "table\t'A page to read'
+json\t'One JSON document, which --plan reads'
+env\t'An env file'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l from -d 'What `facts --save` or `facts -o json` wrote, instead of this machine' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l fleet -d 'Folder with one of these for each node of the job' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l nccl -d 'Release to plan for [default: the one that is found, else the newest known]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l goal -d 'What the job wants most [default: nothing beyond what is needed]' -r -f -a "throughput\t'Bytes per second'
+latency\t'Short messages'
+stability\t'No silent fall-back, early and clear errors'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l plan -d 'A plan that `plan -o json` printed' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l job -d 'nccl.conf with what the job has decided; this node adds only what is its own' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l dir -d 'Folder to write the files to' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l image -d 'Image that runs' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l base -d 'Base image of a Dockerfile' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l tool-image -d 'Image that holds ncclctl' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l name -d 'Name of the container or service' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -s n -l namespace -d 'Namespace in the cluster' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l rdma-resource -d 'Extended resource that gives RDMA devices [default: rdma/hca]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l rdma-network -d 'Network attachment of the RDMA CNI' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l mirror -d 'Mirrors of this site: apt=…,pip=…,registry=…' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l affinity -d 'How much pods want nodes with rdma=available' -r -f -a "required\t'Only there'
+preferred\t'There first'
+absent\t'No matter'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l topology -d 'Topology XML to put into the ConfigMap' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l check -d 'Write nothing; say whether the files in --dir are up to date'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l root -d 'Run as UID 0, where IPC_LOCK counts'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l init -d 'An init container plans for the node that a pod lands on'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l daemonset -d 'A DaemonSet keeps an nccl.conf on every node'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l override -d 'Only what is added to a Compose file that exists'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l psk -d 'The job has a key for NCCL\'s TCP traffic (NCCL 2.32 and later), kept in a Secret'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -l plan -d 'A plan of the job that `plan -o json` printed' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -l agree-port -d 'Port of the agreement in the first process' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -l agree-timeout -d 'How long to wait for the others' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -l dry-run -d 'Say what would be set, and start nothing'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -l strict -d 'Do not start the program where something is wrong: no look, no agreement, an error, a need that is not met'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -l agree -d 'Let the processes of the job agree over MASTER_ADDR on what they must share; all need the same NCCLCTL_TOKEN or NCCLCTL_TOKEN_FILE'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s h -l help -d 'Print help'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s V -l version -d 'Print version'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l nccl -d 'Only what this release reads, with its defaults' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l pid -d 'Look at this process instead of the own environment' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l image-env -d 'Environment of an image: NAME=VALUE lines, or what `docker image inspect` prints' -r -F
