@@ -96,6 +96,25 @@ pub struct Finding {
     pub remedy: String,
     /// What it rests on; never empty for a warning or error.
     pub evidence: Vec<Exhibit>,
+    /// The edit of a file that mends it, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<Fix>,
+}
+
+/// An edit of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "fix")]
+pub struct Fix {
+    /// Path as given by the user.
+    pub file: String,
+    /// First byte that goes, from 0.
+    pub start: usize,
+    /// Byte behind the last one that goes.
+    pub end: usize,
+    /// What comes in their place.
+    pub text: String,
+    /// Nothing but what was plainly meant changes.
+    pub safe: bool,
 }
 
 impl Finding {

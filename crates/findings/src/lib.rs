@@ -5,6 +5,7 @@
 //! Nothing in this crate does I/O: rules are functions from data to findings, text is rendered late.
 
 pub mod diagnosis;
+pub mod documents;
 pub mod evidence;
 mod figures;
 pub mod finding;
@@ -19,8 +20,9 @@ mod synthetic;
 pub mod verdict;
 
 pub use diagnosis::{Diagnosis, diagnose};
+pub use documents::Documents;
 pub use evidence::Evidence;
-pub use finding::{Confidence, Exhibit, Finding, Severity};
+pub use finding::{Confidence, Exhibit, Finding, Fix, Severity};
 pub use incident::Incident;
 pub use rule::Rule;
 pub use verdict::{Judgement, Outcome, Terms, Verdict, judge, wants_pairs};

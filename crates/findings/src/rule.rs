@@ -1,5 +1,6 @@
 //! A rule: the catalogue entry, its documentation, and how it looks at each kind of input.
 
+use crate::documents::Documents;
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
@@ -18,12 +19,14 @@ pub struct Rule {
     pub trial: Option<fn(&Evidence, &mut Vec<Finding>)>,
     /// Looks at what a user handed in about a run: logs, with the facts and files beside them.
     pub incident: Option<fn(&Incident, &mut Vec<Finding>)>,
+    /// Looks at the files that a job is made of: Dockerfiles, Compose files, manifests, env files.
+    pub documents: Option<fn(&Documents, &mut Vec<Finding>)>,
 }
 
 impl Rule {
     /// An entry without any hook; rules fill in what they have with `..Rule::new(…)`.
     pub const fn new(id: &'static str, severity: Severity, summary: &'static str) -> Self {
-        Self { id, severity, summary, trial: None, incident: None }
+        Self { id, severity, summary, trial: None, incident: None, documents: None }
     }
 
     /// A finding of this rule at its usual severity. What it rests on and how sure it is come with
@@ -44,6 +47,7 @@ impl Rule {
             cause: cause.into(),
             remedy: remedy.into(),
             evidence,
+            fix: None,
         }
     }
 }

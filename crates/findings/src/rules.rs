@@ -13,47 +13,78 @@ mod spoken;
 
 mod acs_enabled;
 mod bootstrap_unreachable;
+mod capability_name;
 mod collective_mismatch;
 mod cpu_affinity_restricted;
 mod cpu_bound;
 mod data_corruption;
+mod debug_file_shared;
+mod debug_output_left;
 mod dns_resolution_failed;
+mod driver_capabilities_missing;
 mod driver_too_old;
 mod duplicate_gpu;
 mod efa_foreign_verbs_device;
 mod efa_provider_missing;
+mod env_contradiction;
+mod env_deprecated_name;
+mod env_empty_value;
 mod env_mismatch_across_ranks;
+mod env_name_too_new;
+mod env_no_effect;
 mod env_not_effective_with_plugin;
+mod env_removed_name;
+mod env_unknown_name;
+mod env_value_misread;
+mod env_value_out_of_range;
 mod env_workaround_left;
+mod excess_capability;
+mod extended_resource_mismatch;
 mod fabric_manager_down;
 mod fabric_manager_restarted;
+mod gang_scheduling_missing;
 mod gdr_disabled;
 mod gdr_nccl_too_old_for_peermem;
+mod gid_index_pinned;
 mod gid_index_wrong;
 mod gid_sparse_table;
 mod gid_table_empty;
 mod gloo_ifname_syntax;
 mod gpu_errors;
+mod gpu_not_reserved;
 mod gpu_out_of_memory;
 mod gpu_throttled;
 mod hami_vgpu_incompatible;
+mod hca_baked_into_image;
+mod hca_list_syntax;
 mod hca_prefix_too_wide;
+mod host_device_path;
+mod host_namespaces;
+mod host_network_dns_policy;
 mod ib_completion_lost;
 mod ib_device_not_visible;
 mod ib_hca_fatal;
 mod ib_port_flap;
 mod ib_retry_exceeded;
+mod ib_timeout_too_high;
 mod ib_timeout_too_low;
 mod ib_userspace_missing;
 mod idle_connection_dropped;
+mod ifname_baked_into_image;
+mod ifname_list_syntax;
 mod ifname_prefix_too_wide;
+mod image_not_pinned;
 mod imex_channel_missing;
 mod imex_same_node;
 mod init_stuck;
+mod ipc_lock_inert;
 mod k8s_env_not_expanded;
+mod ll128_forced;
+mod master_addr_other_network;
 mod memlock_limit;
 mod mig_not_supported;
 mod mnnvl_init_crash;
+mod mpi_env_not_forwarded;
 mod mtu_mismatch;
 mod mtu_small;
 mod nccl_built_without_arch;
@@ -71,14 +102,24 @@ mod not_one_job;
 mod nvls_multicast_failed;
 mod p2p_broken;
 pub(crate) mod peer_died;
+mod privileged_container;
 mod process_killed;
 mod rail_isolated_cross_nic;
 mod rank_behind;
+mod ras_address_exposed;
+mod rdma_count_mismatch;
+mod rdma_device_by_host_path;
+mod rdma_no_network_attachment;
 mod rdma_registration_kernel;
 mod roce_congestion;
+mod runs_as_root;
 mod same_subnet_multi_nic;
+mod secret_in_env;
+mod service_account_token;
 mod service_mesh_sidecar;
 mod sharp_unavailable;
+mod shm_not_in_memory;
+mod shm_over_memory_limit;
 mod shm_too_small;
 mod silent_tcp_fallback;
 mod single_nic_used;
@@ -89,9 +130,12 @@ mod socket_ifname_is_address;
 mod socket_ifname_loopback;
 mod socket_ifname_mismatch;
 mod socket_ifname_not_found;
+mod statefulset_ordered_start;
 mod tcpxo_env_mismatch;
+mod token_in_arguments;
 mod topo_file_malformed;
 mod topo_file_other_machine;
+mod topo_file_sub_path;
 mod topology_search_failed;
 mod transport_mixed;
 mod tuner_plugin_conflict;
@@ -107,47 +151,78 @@ mod xid_error;
 pub const RULES: &[&Rule] = &[
     &acs_enabled::RULE,
     &bootstrap_unreachable::RULE,
+    &capability_name::RULE,
     &collective_mismatch::RULE,
     &cpu_affinity_restricted::RULE,
     &cpu_bound::RULE,
     &data_corruption::RULE,
+    &debug_file_shared::RULE,
+    &debug_output_left::RULE,
     &dns_resolution_failed::RULE,
+    &driver_capabilities_missing::RULE,
     &driver_too_old::RULE,
     &duplicate_gpu::RULE,
     &efa_foreign_verbs_device::RULE,
     &efa_provider_missing::RULE,
+    &env_contradiction::RULE,
+    &env_deprecated_name::RULE,
+    &env_empty_value::RULE,
     &env_mismatch_across_ranks::RULE,
+    &env_name_too_new::RULE,
+    &env_no_effect::RULE,
     &env_not_effective_with_plugin::RULE,
+    &env_removed_name::RULE,
+    &env_unknown_name::RULE,
+    &env_value_misread::RULE,
+    &env_value_out_of_range::RULE,
     &env_workaround_left::RULE,
+    &excess_capability::RULE,
+    &extended_resource_mismatch::RULE,
     &fabric_manager_down::RULE,
     &fabric_manager_restarted::RULE,
+    &gang_scheduling_missing::RULE,
     &gdr_disabled::RULE,
     &gdr_nccl_too_old_for_peermem::RULE,
+    &gid_index_pinned::RULE,
     &gid_index_wrong::RULE,
     &gid_sparse_table::RULE,
     &gid_table_empty::RULE,
     &gloo_ifname_syntax::RULE,
     &gpu_errors::RULE,
+    &gpu_not_reserved::RULE,
     &gpu_out_of_memory::RULE,
     &gpu_throttled::RULE,
     &hami_vgpu_incompatible::RULE,
+    &hca_baked_into_image::RULE,
+    &hca_list_syntax::RULE,
     &hca_prefix_too_wide::RULE,
+    &host_device_path::RULE,
+    &host_namespaces::RULE,
+    &host_network_dns_policy::RULE,
     &ib_completion_lost::RULE,
     &ib_device_not_visible::RULE,
     &ib_hca_fatal::RULE,
     &ib_port_flap::RULE,
     &ib_retry_exceeded::RULE,
+    &ib_timeout_too_high::RULE,
     &ib_timeout_too_low::RULE,
     &ib_userspace_missing::RULE,
     &idle_connection_dropped::RULE,
+    &ifname_baked_into_image::RULE,
+    &ifname_list_syntax::RULE,
     &ifname_prefix_too_wide::RULE,
+    &image_not_pinned::RULE,
     &imex_channel_missing::RULE,
     &imex_same_node::RULE,
     &init_stuck::RULE,
+    &ipc_lock_inert::RULE,
     &k8s_env_not_expanded::RULE,
+    &ll128_forced::RULE,
+    &master_addr_other_network::RULE,
     &memlock_limit::RULE,
     &mig_not_supported::RULE,
     &mnnvl_init_crash::RULE,
+    &mpi_env_not_forwarded::RULE,
     &mtu_mismatch::RULE,
     &mtu_small::RULE,
     &nccl_built_without_arch::RULE,
@@ -165,14 +240,24 @@ pub const RULES: &[&Rule] = &[
     &nvls_multicast_failed::RULE,
     &p2p_broken::RULE,
     &peer_died::RULE,
+    &privileged_container::RULE,
     &process_killed::RULE,
     &rail_isolated_cross_nic::RULE,
     &rank_behind::RULE,
+    &ras_address_exposed::RULE,
+    &rdma_count_mismatch::RULE,
+    &rdma_device_by_host_path::RULE,
+    &rdma_no_network_attachment::RULE,
     &rdma_registration_kernel::RULE,
     &roce_congestion::RULE,
+    &runs_as_root::RULE,
     &same_subnet_multi_nic::RULE,
+    &secret_in_env::RULE,
+    &service_account_token::RULE,
     &service_mesh_sidecar::RULE,
     &sharp_unavailable::RULE,
+    &shm_not_in_memory::RULE,
+    &shm_over_memory_limit::RULE,
     &shm_too_small::RULE,
     &silent_tcp_fallback::RULE,
     &single_nic_used::RULE,
@@ -183,9 +268,12 @@ pub const RULES: &[&Rule] = &[
     &socket_ifname_loopback::RULE,
     &socket_ifname_mismatch::RULE,
     &socket_ifname_not_found::RULE,
+    &statefulset_ordered_start::RULE,
     &tcpxo_env_mismatch::RULE,
+    &token_in_arguments::RULE,
     &topo_file_malformed::RULE,
     &topo_file_other_machine::RULE,
+    &topo_file_sub_path::RULE,
     &topology_search_failed::RULE,
     &transport_mixed::RULE,
     &tuner_plugin_conflict::RULE,

@@ -23,6 +23,7 @@
 //! NCCL 2.30.7 `src/misc/socket.cc`: refused, timed out and unreachable are tried 34 times.
 
 use super::dns_resolution_failed::is_dns;
+use crate::documents::{Documents, Pairs, Pod};
 use crate::evidence::{Evidence, Failure};
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
@@ -34,8 +35,67 @@ use ncclctl_nccl::log::address::is_link_local;
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
     incident: Some(incident),
+    documents: Some(documents),
     ..Rule::new("bootstrap-unreachable", Severity::Error, "a peer's address can not be reached")
 };
+
+/// A NetworkPolicy of the set that selects pods of a job and lets in no traffic from each other, or
+/// only on named ports.
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    for policy in set.policies.iter().filter(|p| !p.partly_read) {
+        let Some(pod) = set.pods.iter().find(|pod| {
+            pod.namespace == policy.namespace
+                && pod.several(set)
+                && pod.containers.iter().any(|c| c.gpu_spot().is_some())
+                && selects(&policy.selector, pod)
+        }) else {
+            continue;
+        };
+        // policies add up: another one may open what this one does not
+        let opened =
+            set.policies
+                .iter()
+                .filter(|p| {
+                    p.namespace == policy.namespace && (p.partly_read || selects(&p.selector, pod))
+                })
+                .any(|p| {
+                    p.partly_read
+                        || p.ingress.iter().any(|rule| {
+                            (!rule.ports || rule.wide)
+                                && rule.from.as_ref().is_none_or(|from| {
+                                    from.iter().any(|labels| selects(labels, pod))
+                                })
+                        })
+                });
+        if opened {
+            continue;
+        }
+        let some = policy.ingress.iter().any(|r| r.ports);
+        findings.push(
+            set.say(
+                &RULE,
+                Confidence::Likely,
+                &policy.name.at,
+                format!(
+                    "NetworkPolicy {} lets pods of {} reach each other {}",
+                    policy.name.text,
+                    pod.title(),
+                    if some { "on some ports only" } else { "not at all" }
+                ),
+                "NCCL's sockets listen on ports that the kernel chooses (net.ipv4.ip_local_port_range); \
+                 only the rendezvous port is known beforehand",
+                "add an ingress rule without `ports` whose `from` is a podSelector with the job's own labels",
+            )
+            .at(Severity::Error),
+        );
+    }
+}
+
+fn selects(selector: &Pairs, pod: &Pod) -> bool {
+    selector.iter().all(|(key, value)| {
+        pod.labels.iter().any(|(k, v)| k.text == key.text && v.text == value.text)
+    })
+}
 
 /// What the kernel says, in lower case, with what it means.
 const SIGNS: &[(&str, &str)] = &[

@@ -22,18 +22,63 @@
 //!
 //! NCCL src/graph/topo.cc ncclTopoGetCpuAffinity.
 
+use crate::documents::{Documents, Platform};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new(
         "cpu-affinity-restricted",
         Severity::Warning,
         "the CPU set of the container keeps NCCL threads on few or wrong cores",
     )
 };
+
+/// A CPU set, or a limit, of fewer processors than GPUs.
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    for (pod, container) in set.containers() {
+        let Some(gpus) = container.gpu_count().filter(|n| *n > 0) else { continue };
+        let (cpus, at, what) = if pod.platform == Platform::Compose {
+            let Some(cpuset) = &container.cpuset else { continue };
+            let Some(cpus) = processors(&cpuset.text) else { continue };
+            (f64::from(cpus), &cpuset.at, format!("cpuset {}", cpuset.text))
+        } else {
+            let Some(limit) = container.limits.iter().find(|r| r.name.text == "cpu") else {
+                continue;
+            };
+            let Some(cpus) = quantity(&limit.amount.text) else { continue };
+            (cpus, &limit.amount.at, format!("cpu limit {}", limit.amount.text))
+        };
+        // one for the rank, one for NCCL's proxy
+        if cpus >= 2.0 * gpus as f64 {
+            continue;
+        }
+        let starved = cpus < gpus as f64;
+        findings.push(
+            set.say(
+                &RULE,
+                if starved { Confidence::Likely } else { Confidence::Possible },
+                at,
+                format!("{}: {what} for {gpus} GPUs", container.name.text),
+                "each rank has a busy thread of its own and NCCL's proxy thread beside it, which moves \
+                 everything that goes over the network; held back, bandwidth falls and steps jitter",
+                format!("give it {} or more, or take the limit out and keep the request", gpus * 4),
+            )
+            .at(if starved { Severity::Warning } else { Severity::Info }),
+        );
+    }
+}
+
+/// `4`, `500m`.
+fn quantity(text: &str) -> Option<f64> {
+    match text.strip_suffix('m') {
+        Some(milli) => milli.parse::<f64>().ok().map(|m| m / 1000.0),
+        None => text.parse().ok(),
+    }
+}
 
 /// Fewer processors than this for the threads of one GPU hold it up.
 const LEAST: u32 = 3;

@@ -23,6 +23,7 @@
 //!
 //! getaddrinfo(3): EAI_NONAME, EAI_AGAIN.
 
+use crate::documents::{Documents, Pairs, Pod};
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
@@ -32,8 +33,104 @@ use ncclctl_nccl::log::Signal;
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
     incident: Some(incident),
+    documents: Some(documents),
     ..Rule::new("dns-resolution-failed", Severity::Error, "a host's name does not resolve")
 };
+
+/// The Service that gives pods of a StatefulSet or Indexed Job their names. One that is not in the
+/// set may be elsewhere, so that its absence is for information.
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    for pod in &set.pods {
+        let Some(wanted) = pod.service_name.as_ref().or(pod.subdomain.as_ref()) else { continue };
+        if wanted.text.is_empty() || wanted.text.contains(['$', '{']) || !pod.several(set) {
+            continue;
+        }
+        let service = set
+            .services
+            .iter()
+            .find(|s| s.name.text == wanted.text && s.namespace == pod.namespace);
+        let Some(service) = service else {
+            // JobSet and LeaderWorkerSet make theirs
+            if matches!(pod.kind.as_str(), "StatefulSet" | "Job") {
+                findings.push(
+                    set.say(
+                        &RULE,
+                        Confidence::Possible,
+                        &wanted.at,
+                        format!("no Service {} in these files", wanted.text),
+                        "names of pods resolve only while a headless Service of that name selects them",
+                        format!("add a Service {} with `clusterIP: None` and the pods' labels as selector", wanted.text),
+                    )
+                    .at(Severity::Info),
+                );
+            }
+            continue;
+        };
+        let headless = service.cluster_ip.as_ref().is_some_and(|c| c.text == "None");
+        if !headless {
+            let at = service.cluster_ip.as_ref().map_or(&service.name.at, |c| &c.at);
+            findings.push(
+                set.say(
+                    &RULE,
+                    Confidence::Certain,
+                    at,
+                    format!("Service {} of {} is not headless", service.name.text, pod.title()),
+                    "only a headless Service gives each pod a name of its own; with a cluster IP, \
+                     connections to it reach any pod",
+                    "write `clusterIP: None`",
+                )
+                .at(Severity::Warning),
+            );
+        }
+        if let Some((key, value)) = unmatched(&service.selector, pod) {
+            findings.push(
+                set.say(
+                    &RULE,
+                    Confidence::Certain,
+                    &value.at,
+                    format!(
+                        "Service {} selects {}={}, which {} does not have",
+                        service.name.text,
+                        key.text,
+                        value.text,
+                        pod.title()
+                    ),
+                    "a Service that selects no pod gives none a name",
+                    "write the labels of the pod template as the selector",
+                )
+                .at(Severity::Error),
+            );
+        }
+        let waits = pod.containers.iter().any(|c| c.readiness);
+        if headless && !service.publishes_not_ready && waits {
+            findings.push(
+                set.say(
+                    &RULE,
+                    Confidence::Likely,
+                    &service.name.at,
+                    format!("Service {} hides pods that are not ready", service.name.text),
+                    "ranks look each other up before any of them is ready: with a readiness probe the \
+                     names are missing until it passes, and it passes only after they have met",
+                    "write `publishNotReadyAddresses: true` in the Service",
+                )
+                .at(Severity::Warning),
+            );
+        }
+    }
+}
+
+/// A label of the selector that the pod has otherwise, or not. Labels that an operator adds are not
+/// known: only those are held against it that the template could have.
+fn unmatched<'a>(
+    selector: &'a Pairs,
+    pod: &Pod,
+) -> Option<&'a (crate::documents::Text, crate::documents::Text)> {
+    selector.iter().find(|(key, value)| {
+        let own = pod.labels.iter().find(|(k, _)| k.text == key.text);
+        let added = key.text.contains('/') || key.text == "job-name";
+        own.map_or(!added, |(_, v)| v.text != value.text)
+    })
+}
 
 /// What resolvers say, in lower case.
 const SIGNS: &[&str] = &[

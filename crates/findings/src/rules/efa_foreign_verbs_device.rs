@@ -22,18 +22,47 @@
 //!
 //! aws-ofi-nccl topology grouping.
 
+use crate::documents::{Documents, Source};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new(
         "efa-foreign-verbs-device",
         Severity::Error,
         "RDMA devices that are not EFA are exposed or counted among the EFA devices",
     )
 };
+
+/// /dev/infiniband of the host beside an EFA resource shows devices that the plug-in did not give.
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    for (pod, container) in set.containers() {
+        if container.efa().is_none() {
+            continue;
+        }
+        for volume in &pod.volumes {
+            let Source::HostPath(path) = &volume.source else { continue };
+            let mounted = container.mounts.iter().any(|m| m.volume == volume.name.text);
+            if mounted && path.text.starts_with("/dev/infiniband") {
+                findings.push(
+                    set.say(
+                        &RULE,
+                        Confidence::Certain,
+                        &path.at,
+                        format!("{} by hostPath beside vpc.amazonaws.com/efa", path.text),
+                        "the EFA device plug-in gives the container the devices that it asked for; the \
+                         host's folder also shows others, which libfabric counts and can not open",
+                        "take the volume out",
+                    )
+                    .at(Severity::Warning),
+                );
+            }
+        }
+    }
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     let said = incident.notices(&[

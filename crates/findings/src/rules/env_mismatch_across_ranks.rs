@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ncclctl_nccl::params;
 
+use crate::documents::Documents;
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
@@ -35,12 +36,60 @@ use crate::rule::Rule;
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
     incident: Some(incident),
+    documents: Some(documents),
     ..Rule::new(
         "env-mismatch-across-ranks",
         Severity::Warning,
         "NCCL variables differ between hosts",
     )
 };
+
+/// Containers of one job whose settings differ, where NCCL needs them equal. What a launcher that
+/// is no rank sets is another matter.
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    for (index, pod) in set.pods.iter().enumerate() {
+        if pod.role.eq_ignore_ascii_case("launcher") {
+            continue;
+        }
+        for other in set.pods[index + 1..].iter().filter(|o| {
+            o.file == pod.file && o.object == pod.object && !o.role.eq_ignore_ascii_case("launcher")
+        }) {
+            let pair = pod.containers.first().zip(other.containers.first());
+            let Some((a, b)) = pair else { continue };
+            if a.gpu_spot().is_none() || b.gpu_spot().is_none() || a.foreign_env || b.foreign_env {
+                continue;
+            }
+            let (Some(a), Some(b)) = (set.settings(a), set.settings(b)) else { continue };
+            for setting in a.settings.iter().chain(&b.settings).filter(|s| !s.open) {
+                let name = setting.name.text.as_str();
+                if !params::get(name).is_some_and(params::Param::must_match) {
+                    continue;
+                }
+                let (left, right) = (a.get(name), b.get(name));
+                let same = left.map(|s| &s.value.text) == right.map(|s| &s.value.text);
+                // each pair once: from the first that has it
+                if same || (left.is_some() && !left.is_some_and(|l| l == setting)) {
+                    continue;
+                }
+                let says = |s: Option<&crate::documents::Setting>| {
+                    s.map_or("not set".to_owned(), |s| s.value.text.clone())
+                };
+                let mut found = set.say(
+                    &RULE,
+                    Confidence::Certain,
+                    &setting.name.at,
+                    format!("{name} is {} in {} and {} in {}", says(left), pod.role, says(right), other.role),
+                    "NCCL needs it equal on every rank: otherwise ranks choose differently and hang or fail",
+                    format!("set {name} in both, or in neither"),
+                );
+                if let Some(r) = right.filter(|r| *r != setting) {
+                    found.evidence.push(set.exhibit(&r.value.at));
+                }
+                findings.push(found);
+            }
+        }
+    }
+}
 
 /// Variables that may differ from host to host in a healthy job.
 const BY_HOST: &[&str] = &[

@@ -21,14 +21,21 @@
 //!
 //! NCCL user guide, environment variables.
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::work_around;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new("env-workaround-left", Severity::Warning, "a work-around variable stayed behind")
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[work_around::left], findings);
+}
 
 /// Switches, the value that turns a path off, and what is lost.
 const SWITCHES: &[(&str, &str, &str)] = &[

@@ -25,14 +25,21 @@
 
 use ncclctl_nccl::log::Transport;
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::verbs;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new("gdr-disabled", Severity::Warning, "GPUDirect RDMA is not used")
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[verbs::gdr_off], findings);
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     for p in &incident.log.processes {

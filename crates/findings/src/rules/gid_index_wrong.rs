@@ -27,18 +27,25 @@ use std::net::IpAddr;
 
 use ncclctl_nccl::log::address::{self, is_link_local};
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::verbs;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new(
         "gid-index-wrong",
         Severity::Error,
         "the chosen GID is link-local, RoCE v1 or empty",
     )
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[verbs::gid_wrong], findings);
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     for (completion, notice) in incident.completions() {

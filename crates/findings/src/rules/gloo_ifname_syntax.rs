@@ -22,14 +22,21 @@
 
 use ncclctl_nccl::log::Signal;
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::interface;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new("gloo-ifname-syntax", Severity::Error, "GLOO_SOCKET_IFNAME holds NCCL syntax")
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[interface::gloo], findings);
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     for at in incident.log.signal(Signal::GlooInterface) {

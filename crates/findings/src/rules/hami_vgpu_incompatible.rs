@@ -24,18 +24,55 @@
 
 use ncclctl_nccl::log::Signal;
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new(
         "hami-vgpu-incompatible",
         Severity::Error,
         "HAMi interception library breaks NCCL init",
     )
 };
+
+/// Resources of devices that are cut in software.
+const CUT: [&str; 9] = [
+    "nvidia.com/gpumem",
+    "nvidia.com/gpumem-percentage",
+    "nvidia.com/gpucores",
+    "nvidia.com/gpu.shared",
+    "volcano.sh/vgpu-number",
+    "volcano.sh/vgpu-memory",
+    "aliyun.com/gpu-mem",
+    "tencent.com/vcuda-core",
+    "nvidia.com/vgpu",
+];
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    for (pod, container) in set.containers() {
+        let Some(cut) = container.resource(|n| CUT.contains(&n)) else { continue };
+        let gpus = container.gpu_count().unwrap_or(1);
+        if gpus < 2 && !pod.several(set) && container.ranks().is_none_or(|n| n < 2) {
+            continue;
+        }
+        findings.push(
+            set.say(
+                &RULE,
+                Confidence::Likely,
+                &cut.name.at,
+                format!("{} in a job of several ranks", cut.name.text),
+                "a GPU that is cut in software shows several ranks one device or wrong device ids, and \
+                 an interception library stands between NCCL and the driver: init fails, or hangs",
+                "ask for whole GPUs for NCCL jobs: `nvidia.com/gpu` alone",
+            )
+            .at(Severity::Warning),
+        );
+    }
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     let errors = incident.log.signal(Signal::HamiError);

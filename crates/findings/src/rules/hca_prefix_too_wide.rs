@@ -21,18 +21,25 @@
 //!
 //! NCCL src/transport/net_ib (ncclIbInit), src/misc/utils.cc matchIfList.
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::verbs;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new(
         "hca-prefix-too-wide",
         Severity::Warning,
         "a prefix takes more RDMA devices than meant",
     )
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[verbs::hca_prefix], findings);
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     for p in &incident.log.processes {

@@ -24,18 +24,94 @@
 
 use ncclctl_nccl::log::Process;
 
+use crate::documents::{Documents, Platform, Source};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new(
         "ib-device-not-visible",
         Severity::Error,
         "RDMA device nodes are not in the container",
     )
 };
+
+/// Settings that only make sense with a verbs device.
+const MEANT: [&str; 3] = ["NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_TIMEOUT"];
+
+/// Speaks where a container with GPUs sets a device of verbs, and nothing in the document could
+/// give it one.
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    for (pod, container) in set.containers() {
+        let Some(block) = set.settings(container) else { continue };
+        if container.gpu_spot().is_none() || container.privileged.is_some() {
+            continue;
+        }
+        let meant = block
+            .settings
+            .iter()
+            .find(|s| MEANT.contains(&s.name.text.as_str()) && !s.value.text.is_empty())
+            .or_else(|| block.get("NCCL_NET").filter(|s| s.value.text.eq_ignore_ascii_case("IB")));
+        let Some(meant) = meant else { continue };
+        if block.get("NCCL_IB_DISABLE").is_some_and(|s| s.value.text != "0") {
+            continue;
+        }
+        // another network by a plug-in, or a claim whose devices are not said here
+        let other = container.efa().is_some()
+            || !container.claims.is_empty()
+            || !pod.claims.is_empty()
+            || block.starting(&["NCCL_FASTRAK_", "NCCL_GPUDIRECTTCPX_", "FI_"]).is_some();
+        let networks = pod
+            .annotations
+            .iter()
+            .any(|(k, _)| k.text.contains("networks") || k.text.contains("interfaces"));
+        let by_path = match pod.platform {
+            Platform::Kubernetes => pod.volumes.iter().any(|v| {
+                matches!(&v.source, Source::HostPath(p) if p.text.trim_end_matches('/') == "/dev" || p.text.starts_with("/dev/infiniband"))
+            }),
+            Platform::Compose => {
+                container.devices.iter().any(|d| d.text.contains("/dev/infiniband") || d.text == "/dev")
+                    || container.mounts.iter().any(|m| m.volume.starts_with("/dev"))
+            }
+        };
+        // an extended resource that is not known may be the one
+        let unknown = container.limits.iter().any(|r| {
+            r.name.text.contains('/')
+                && !r.name.text.starts_with("nvidia.com/gpu")
+                && !r.name.text.starts_with("nvidia.com/mig")
+                && !r.name.text.starts_with("hugepages")
+        });
+        if other || networks || by_path || unknown || container.rdma().is_some() {
+            continue;
+        }
+        let remedy = match pod.platform {
+            Platform::Kubernetes => {
+                "ask for the resource of the node's RDMA device plug-in, like \
+                 `limits: {rdma/hca_shared_devices_a: 1}` (kubectl describe node names it), or take the \
+                 setting out"
+            }
+            Platform::Compose => {
+                "write `devices: [/dev/infiniband:/dev/infiniband]`, `cap_add: [IPC_LOCK]` and \
+                 `ulimits: {memlock: -1}`, or take the setting out"
+            }
+        };
+        findings.push(
+            set.say(
+                &RULE,
+                Confidence::Likely,
+                &meant.name.at,
+                format!("{} is set, and {} gets no RDMA device", meant.name.text, container.name.text),
+                "device nodes are not in a container unless it asks for them; NCCL finds no device and \
+                 takes sockets without a warning",
+                remedy,
+            )
+            .at(Severity::Warning),
+        );
+    }
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     let refused = incident.notices(&["Unable to open device", "ibv_open_device"]);

@@ -21,14 +21,21 @@
 //!
 //! InfiniBand specification, Local ACK Timeout; NCCL src/transport/net_ib.
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::verbs;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new("ib-timeout-too-low", Severity::Warning, "NCCL_IB_TIMEOUT is far below the default")
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[verbs::timeout_low], findings);
+}
 
 /// Codes below this make a job fail at a pause of 270 ms (seven tries of 67 ms at code 14).
 const LEAST: u32 = 14;

@@ -22,18 +22,25 @@
 //!
 //! NCCL src/misc/socket.cc matchIfList.
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::interface;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new(
         "ifname-prefix-too-wide",
         Severity::Warning,
         "a prefix takes more interfaces than meant",
     )
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[interface::prefix], findings);
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     for p in &incident.log.processes {

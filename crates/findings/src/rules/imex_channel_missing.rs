@@ -22,18 +22,65 @@
 //!
 //! NCCL src/mnnvl.cc (2.25.1, 2.27.3 and later).
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new(
         "imex-channel-missing",
         Severity::Error,
         "multi-node NVLink without an IMEX channel device",
     )
 };
+
+/// Speaks where the pod is bound to machines of an NVLink domain over several hosts, or insists on
+/// multi-node NVLink, in a job of several pods, and claims no IMEX channel.
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    for (pod, container) in set.containers() {
+        if !pod.several(set) || (container.gpu_spot().is_none() && container.claims.is_empty()) {
+            continue;
+        }
+        let rack = ["GB200", "GB300", "gb200", "gb300", "NVL72", "nvl72", "a4x"];
+        let bound = pod.node_labels.iter().find(|(_, v)| rack.iter().any(|r| v.text.contains(r)));
+        let asked = set.value(container, "NCCL_MNNVL_ENABLE").filter(|s| s.value.text == "1");
+        let (at, why) = match (bound, asked) {
+            (_, Some(s)) => (s.value.at.clone(), "NCCL_MNNVL_ENABLE=1".to_owned()),
+            (Some((_, v)), None) => (v.at.clone(), v.text.clone()),
+            _ => continue,
+        };
+        if set.value(container, "NCCL_MNNVL_ENABLE").is_some_and(|s| s.value.text == "0") {
+            continue;
+        }
+        let channel = pod.claims.iter().any(|(name, template)| {
+            set.channel_templates.contains(&template.text)
+                || ["imex", "channel", "compute-domain"]
+                    .iter()
+                    .any(|w| name.text.contains(w) || template.text.contains(w))
+        });
+        if channel {
+            continue;
+        }
+        findings.push(
+            set.say(
+                &RULE,
+                Confidence::Likely,
+                &at,
+                format!("{} ({why}) claims no IMEX channel", pod.title()),
+                "memory of another host's GPU is only imported through an IMEX channel device, which a \
+                 ComputeDomain hands out: without it multi-node NVLink and NVLS fail with CUDA error 801, \
+                 or the network is used",
+                "add a ComputeDomain and claim its template: `resourceClaims: [{name: channel, \
+                 resourceClaimTemplateName: TEMPLATE}]` and `resources: {claims: [{name: channel}]}`; to do \
+                 without, NCCL_MNNVL_ENABLE=0",
+            )
+            .at(Severity::Warning),
+        );
+    }
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     let said = incident.notices(&[

@@ -24,14 +24,77 @@
 
 use ncclctl_nccl::log::Signal;
 
+use crate::documents::{Documents, Platform};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new("memlock-limit", Severity::Error, "locked-memory limit too small for registration")
 };
+
+/// Docker gives a container little locked memory unless told; with Kubernetes the node's runtime
+/// decides, which no manifest shows, so that it is for information there.
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    for (pod, container) in set.containers() {
+        if container.privileged.is_some() {
+            continue;
+        }
+        let lock = container.capabilities.iter().any(|c| {
+            matches!(c.text.trim_start_matches("CAP_"), "IPC_LOCK" | "ALL" | "SYS_RESOURCE")
+        });
+        if lock {
+            continue;
+        }
+        match pod.platform {
+            Platform::Compose => {
+                let Some(device) =
+                    container.devices.iter().find(|d| d.text.contains("/dev/infiniband"))
+                else {
+                    continue;
+                };
+                let unlimited = container.memlock.as_ref().is_some_and(|m| {
+                    m.text == "-1" || m.text.parse::<u64>().is_ok_and(|n| n > 1 << 34)
+                });
+                if unlimited {
+                    continue;
+                }
+                findings.push(
+                    set.say(
+                        &RULE,
+                        Confidence::Likely,
+                        &device.at,
+                        format!("{} has RDMA devices and no right to lock memory", container.name.text),
+                        "verbs lock the memory that they register; a container's limit is small unless \
+                         told otherwise: ibv_reg_mr fails, or NCCL takes sockets",
+                        "write `ulimits: {memlock: -1}` and `cap_add: [IPC_LOCK]` in the service",
+                    )
+                    .at(Severity::Warning),
+                );
+            }
+            Platform::Kubernetes => {
+                let Some(rdma) = container.rdma() else { continue };
+                findings.push(
+                    set.say(
+                        &RULE,
+                        Confidence::Possible,
+                        &rdma.name.at,
+                        format!("{} has RDMA devices and no IPC_LOCK", container.name.text),
+                        "verbs lock the memory that they register; the limit is what the node's container \
+                         runtime gives (often unlimited, `ulimit -l` in the pod shows it), and root with \
+                         IPC_LOCK is above it",
+                        "where the limit is small: `LimitMEMLOCK=infinity` in the unit of containerd, or \
+                         `securityContext: {capabilities: {add: [IPC_LOCK]}}` for a container that runs \
+                         as root",
+                    )
+                    .at(Severity::Info),
+                );
+            }
+        }
+    }
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     let calls = incident.notices(&[

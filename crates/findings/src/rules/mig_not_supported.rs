@@ -25,14 +25,54 @@
 use ncclctl_nccl::Version;
 use ncclctl_nccl::log::Signal;
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new("mig-not-supported", Severity::Error, "multi-rank job on MIG slices")
 };
+
+/// Speaks where a container gets several slices, or a slice in a job of several ranks.
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    for (pod, container) in set.containers() {
+        let slices: Vec<_> = container
+            .limits
+            .iter()
+            .filter(|r| r.name.text.starts_with("nvidia.com/mig-"))
+            .collect();
+        let Some(first) = slices.first() else { continue };
+        let count: u64 = slices.iter().filter_map(|r| r.amount.text.parse::<u64>().ok()).sum();
+        let version = set.settings(container).and_then(|b| set.version(b)).or(set.target);
+        if version.is_some_and(|v| v >= SUPPORTS) {
+            continue;
+        }
+        let job = pod.several(set);
+        if count < 2 && !job {
+            continue;
+        }
+        let what = match count {
+            0 | 1 => format!("{} is a job of several pods on MIG slices", pod.title()),
+            n => format!("{} asks for {n} MIG slices", container.name.text),
+        };
+        findings.push(
+            set.say(
+                &RULE,
+                if count > 1 { Confidence::Certain } else { Confidence::Likely },
+                &first.name.at,
+                what,
+                "a CUDA process sees one slice, there is no peer access between slices, and NCCL before \
+                 2.31 takes slices of one GPU for one device",
+                "ask for whole GPUs: `nvidia.com/gpu`; or NCCL 2.31 with one rank a slice and \
+                 NCCL_MNNVL_ENABLE=0",
+            )
+            .at(if count > 1 { Severity::Error } else { Severity::Warning }),
+        );
+    }
+}
 
 /// First version with support for MIG instances.
 const SUPPORTS: Version = Version::new(2, 31, 0);

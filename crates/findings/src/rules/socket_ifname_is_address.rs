@@ -23,18 +23,25 @@
 
 use ncclctl_nccl::log::address;
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::interface;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new(
         "socket-ifname-is-address",
         Severity::Error,
         "an address instead of an interface name",
     )
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[interface::address], findings);
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     for p in &incident.log.processes {

@@ -24,17 +24,24 @@
 
 use std::collections::BTreeSet;
 
+use crate::documents::Documents;
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::paths::host_name;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::interface;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
     incident: Some(incident),
+    documents: Some(documents),
     ..Rule::new("socket-ifname-loopback", Severity::Error, "loopback chosen for several hosts")
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[interface::loopback], findings);
+}
 
 fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
     if evidence.hosts.len() < 2 {

@@ -26,18 +26,25 @@
 use ncclctl_nccl::log::Signal;
 use ncclctl_nccl::log::address;
 
+use crate::documents::Documents;
 use crate::finding::{Confidence, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::interface;
 
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
+    documents: Some(documents),
     ..Rule::new(
         "socket-ifname-not-found",
         Severity::Error,
         "the named interface does not exist on a host",
     )
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[interface::not_found], findings);
+}
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     let missing = incident.notices(&[

@@ -26,22 +26,29 @@
 
 use ncclctl_facts::net::{Interface, Kind};
 
+use crate::documents::Documents;
 use crate::evidence::{ChosenInterface, Evidence};
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::incident::is_virtual_interface;
 use crate::paths::host_name;
 use crate::rule::Rule;
+use ncclctl_nccl::doubt::interface;
 
 pub(super) const RULE: Rule = Rule {
     trial: Some(look),
     incident: Some(incident),
+    documents: Some(documents),
     ..Rule::new(
         "wrong-interface-virtual",
         Severity::Error,
         "a bridge, tunnel or container link carries the data beside a real NIC",
     )
 };
+
+fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    set.doubts(&RULE, &[interface::virtual_one], findings);
+}
 
 /// Names of the host's own ends of container links, by the tools that make them.
 const HOST_ENDS: &[&str] = &["veth", "cali", "lxc", "cilium", "vnet", "tap"];
