@@ -277,6 +277,28 @@ mod tests {
     }
 
     #[test]
+    fn yaml_reads_back() {
+        let choice = Choice {
+            init: true,
+            daemonset: true,
+            psk: true,
+            namespace: Some("no".into()),
+            topology: Some("<system version=\"1\">\n</system>\n".into()),
+            ..Choice::default()
+        };
+        let files = all(&choice);
+        let yaml: Vec<&File> = files.iter().filter(|f| f.path.ends_with(".yaml")).collect();
+        assert!(yaml.len() >= 5, "{}", yaml.len());
+        for file in yaml {
+            let (documents, broken) = crate::tree::read(&file.text);
+            assert_eq!((documents.len(), broken), (1, None), "{}", file.path);
+            if let Some(namespace) = documents[0].at(&["metadata", "namespace"]) {
+                assert_eq!(namespace.text(), Some("no"), "{}: text, no boolean", file.path);
+            }
+        }
+    }
+
+    #[test]
     fn nothing_asks_for_more_than_it_needs() {
         for file in all(&Choice::default()) {
             for word in ["privileged", "hostIPC", "hostPID", "cluster-admin", "IPC_LOCK]"] {

@@ -374,11 +374,11 @@ _ncclctl() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table json env" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json env facts" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table json env" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table json env facts" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -110,7 +110,7 @@ complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -l redact -d 'R
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand explain" -s V -l version -d 'Print version'
-complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l from -d 'What `facts --save` or `facts -o json` wrote, instead of this machine' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l from -d 'What `plan -o facts` printed, or a captured tree, instead of this machine' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l fleet -d 'Folder with one of these for each node of the job' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l nccl -d 'Release to plan for [default: the one that is found, else the newest known]' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l goal -d 'What the job wants most [default: nothing beyond what is needed]' -r -f -a "throughput\t'Bytes per second'
@@ -119,11 +119,12 @@ stability\t'No silent fall-back, early and clear errors'"
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -l explain -d 'Say why a variable has its value, or why it is not set' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -s o -l output -d 'Output format' -r -f -a "table\t'A page to read'
 json\t'One JSON document, which --plan reads'
-env\t'An env file'"
+env\t'An env file'
+facts\t'What is known of this machine, which --from and --fleet read'"
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand plan" -s V -l version -d 'Print version'
-complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l from -d 'What `facts --save` or `facts -o json` wrote, instead of this machine' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l from -d 'What `plan -o facts` printed, or a captured tree, instead of this machine' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l fleet -d 'Folder with one of these for each node of the job' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l nccl -d 'Release to plan for [default: the one that is found, else the newest known]' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand render" -l goal -d 'What the job wants most [default: nothing beyond what is needed]' -r -f -a "throughput\t'Bytes per second'

@@ -18,7 +18,7 @@ use crate::input;
 /// Where the nodes come from, and what the plan is for.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Look {
-    /// What `facts --save` or `facts -o json` wrote, instead of this machine
+    /// What `plan -o facts` printed, or a captured tree, instead of this machine
     #[arg(long, value_name = "PATH", conflicts_with = "fleet")]
     from: Option<PathBuf>,
     /// Folder with one of these for each node of the job
@@ -47,6 +47,23 @@ enum GoalName {
 const OLDEST: Version = Version::new(2, 4, 2);
 
 impl Look {
+    /// Everything that is known of this machine, as a node of a fleet that is planned elsewhere.
+    pub(crate) fn facts(&self) -> anyhow::Result<Facts> {
+        if self.fleet.is_some() || self.from.as_ref().is_some_and(|path| !path.is_dir()) {
+            return Err(usage("-o facts is for one machine: this one, or a captured tree"));
+        }
+        let root = match &self.from {
+            Some(path) => Root::captured(path, BTreeMap::new()),
+            None => Root::live(),
+        };
+        let mut facts = Facts::collect(&root);
+        if self.from.is_none() {
+            // what nccl.conf says is the user's word too, and no fact of its own
+            facts.environment.extend(here().settings);
+        }
+        Ok(facts)
+    }
+
     /// The nodes.
     pub(crate) fn nodes(&self) -> anyhow::Result<Vec<Node>> {
         let nodes = match (&self.from, &self.fleet) {
@@ -131,7 +148,7 @@ fn of(path: &Path) -> anyhow::Result<Vec<Node>> {
         let (line, column) = (error.line(), error.column());
         usage(format!("{}:{line}:{column}: no JSON", path.display()))
     })?;
-    // `facts -o json` wraps what it found
+    // facts may stand in an envelope
     let inner = value.get("facts").unwrap_or(&value);
     let all: Vec<&serde_json::Value> = match inner {
         serde_json::Value::Array(all) => all.iter().collect(),
@@ -142,7 +159,7 @@ fn of(path: &Path) -> anyhow::Result<Vec<Node>> {
             let known = one.get("interfaces").is_some() && one.get("container").is_some();
             if !known {
                 return Err(usage(format!(
-                    "{}: no facts; `ncclctl facts -o json` or `ncclctl facts --save` write them",
+                    "{}: no facts; `ncclctl plan -o facts` prints them",
                     path.display()
                 )));
             }

@@ -15,7 +15,7 @@ Examples:
   ncclctl plan
   ncclctl plan --nccl 2.21.5 --goal stability
   ncclctl plan --explain NCCL_SOCKET_IFNAME
-  ncclctl facts --save nodes/$(hostname)    on each node, then
+  ncclctl plan -o facts > nodes/$(hostname).json    on each node, then
   ncclctl plan --fleet nodes/ -o json > plan.json";
 
 /// Plan: look, and say which settings are needed, only those, and why each; what the container must be
@@ -42,9 +42,16 @@ enum Format {
     Json,
     /// An env file
     Env,
+    /// What is known of this machine, which --from and --fleet read
+    Facts,
 }
 
 pub(crate) fn run(arguments: &Plan) -> anyhow::Result<Exit> {
+    if arguments.output == Format::Facts {
+        let facts = arguments.look.facts()?;
+        output::text(&(serde_json::to_string_pretty(&facts)? + "\n"))?;
+        return Ok(Exit::Pass);
+    }
     let nodes = arguments.look.nodes()?;
     let plan = arguments.look.plan(&nodes)?;
     let width = output::style("").width;
@@ -65,6 +72,7 @@ pub(crate) fn run(arguments: &Plan) -> anyhow::Result<Exit> {
     let text = match arguments.output {
         Format::Table => render(&plan, width),
         Format::Json => serde_json::to_string_pretty(&PlanResult::new(plan))? + "\n",
+        Format::Facts => String::new(),
         Format::Env => {
             let choice = Choice::default();
             let files = write(Kind::Env, Work { plan: &plan, nodes: &nodes, choice: &choice })

@@ -163,3 +163,57 @@ fn provider(facts: &Facts) -> Provider {
         Provider::None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_decides_is_taken_over() {
+        let facts: Facts = serde_json::from_value(serde_json::json!({
+            "name": "n1",
+            "gpu": {
+                "gpus": [
+                    {"index": 0, "pci": "0000:1b:00.0", "nvlinks": [{"kind": "switch", "count": 18}]},
+                    {"index": 1, "pci": "0000:1c:00.0", "nvlinks": [{"kind": "switch", "count": 18}], "mig": 2}
+                ],
+                "peers": [{"a": 0, "b": 1, "read": "GPU not supported", "write": "ok"}]
+            },
+            "rdma": [{
+                "name": "mlx5_0", "pci": "0000:19:00.0", "driver": "mlx5_core", "opened": "permission denied",
+                "ports": [{
+                    "number": 1, "state": "ACTIVE", "link_layer": "Ethernet", "mbits": 400_000,
+                    "gids": [{"index": 3, "gid": "::ffff:10.0.0.1", "kind": "RoCE v2"}]
+                }]
+            }],
+            "pci": [{"address": "0000:19:00.0", "role": "hca", "link_most": {"gts": 16.0, "width": 16}, "acs": ["0000:18:00.0"]}],
+            "software": {
+                "nccl": [{"path": "/usr/lib/libnccl.so.2", "version": "2.27.5"}],
+                "plugins": [
+                    {"kind": "net", "path": "/a/libnccl-net.so", "found_by_loader": true},
+                    {"kind": "net", "path": "/b/libnccl-net.so", "found_by_loader": false}
+                ],
+                "verbs": "/usr/lib/libibverbs.so.1", "providers": []
+            },
+            "container": {"runtime": "docker", "user": 1000, "seccomp": "filter", "host": {"net": false}},
+            "platform": {"cloud": "azure", "product": "Virtual Machine", "hypervisor": "hyper-v"},
+            "environment": {"NCCL_DEBUG": "INFO", "LD_LIBRARY_PATH": "/a"}
+        }))
+        .unwrap();
+        let node = Node::from(&facts);
+        assert_eq!(node.nccl, Some("2.27.5".parse().unwrap()));
+        assert!(node.fabric.nvswitch && node.gpus[1].mig && !node.gpus[0].mig);
+        assert!(node.gpus.iter().all(|gpu| gpu.peer_broken), "both ends of an NVLink pair");
+        let hca = &node.hcas[0];
+        assert_eq!((hca.link, hca.active, hca.openable), (Link::Ethernet, true, Some(false)));
+        assert!(hca.mbits.is_some_and(|m| m < 260_000), "the slot is narrower than the port");
+        assert!(hca.gids.as_ref().unwrap()[0].v2 && hca.gids.as_ref().unwrap()[0].ip.is_ipv4());
+        assert_eq!(node.net_plugins, ["/a/libnccl-net.so"]);
+        assert_eq!(node.verbs, Some(false), "no provider, no device");
+        assert_eq!(node.acs, Some(true));
+        assert_eq!(node.container.mempolicy_refused, Some(true));
+        assert_eq!(node.container.host_network, Some(false));
+        assert!(matches!(node.provider, Provider::Azure(_)));
+        assert_eq!(node.settings.keys().collect::<Vec<_>>(), ["NCCL_DEBUG"]);
+    }
+}
