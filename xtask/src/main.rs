@@ -1,6 +1,6 @@
 //! Writes what is committed but derived from the code: JSON schemas, a page for each rule, shell
 //! completions and manual pages. `cargo xtask generate` renews them, `--check` fails where they are
-//! not what the code says.
+//! not what the code says. `cargo xtask dist` makes the files of a release.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,10 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+mod dist;
+mod packages;
 mod pages;
+mod sbom;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -16,7 +19,9 @@ fn main() -> anyhow::Result<()> {
     match arguments[..] {
         ["generate"] => write(&generate()?),
         ["generate", "--check"] => check(&generate()?),
-        _ => bail!("usage: cargo xtask generate [--check]"),
+        ["dist"] => dist::run(&repository(), false),
+        ["dist", "--twice"] => dist::run(&repository(), true),
+        _ => bail!("usage: cargo xtask generate [--check] | dist [--twice]"),
     }
 }
 
