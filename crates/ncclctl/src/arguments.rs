@@ -42,6 +42,14 @@ pub(crate) enum Command {
     Exec(command::exec::Exec),
     /// Look variables of NCCL up, and see which values are in force
     Vars(command::vars::Vars),
+    /// Measure in containers of a Docker engine
+    Deploy(Box<command::deploy::Deploy>),
+    /// Show the runs that `deploy` made
+    Status(command::status::Status),
+    /// Print what the containers of a run wrote
+    Logs(command::logs::Logs),
+    /// Remove what a run left
+    Cleanup(command::cleanup::Cleanup),
     /// One rank of a trial; started by a worker
     #[command(hide = true)]
     Rank(command::rank::Rank),

@@ -1,15 +1,19 @@
 //! The commands: one file each, and this list.
 
 pub(crate) mod bench;
+pub(crate) mod cleanup;
 pub(crate) mod completions;
+pub(crate) mod deploy;
 pub(crate) mod exec;
 pub(crate) mod explain;
+pub(crate) mod logs;
 pub(crate) mod look;
 pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod rank;
 pub(crate) mod render;
 pub(crate) mod show;
+pub(crate) mod status;
 pub(crate) mod vars;
 pub(crate) mod worker;
 
@@ -28,6 +32,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Render(render) => render::run(&render),
         Command::Exec(exec) => exec::run(&exec, quiet),
         Command::Vars(vars) => vars::run(&vars),
+        Command::Deploy(deploy) => deploy::run(&deploy, quiet),
+        Command::Status(status) => status::run(&status),
+        Command::Logs(logs) => logs::run(&logs),
+        Command::Cleanup(cleanup) => cleanup::run(&cleanup, quiet),
         Command::Rank(rank) => rank::run(&rank),
         Command::Completions(completions) => completions::run(&completions),
         Command::Man(man) => man::run(&man),

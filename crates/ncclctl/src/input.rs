@@ -173,6 +173,13 @@ pub(crate) fn image_env(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
     Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
+/// This very program, to be put where it is to run.
+#[expect(clippy::disallowed_methods, reason = "reads the program itself")]
+pub(crate) fn own_binary() -> anyhow::Result<Vec<u8>> {
+    std::fs::read("/proc/self/exe")
+        .map_err(|error| crate::exit::environment(format!("/proc/self/exe: {error}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
