@@ -139,7 +139,8 @@ fn trials_on_a_bridge_and_nothing_left() {
     let host = deploy(&engine, "host", &["--network", "host", "-o", "json"], &SHORT).finish(LIMIT);
     assert!(host.json()["error"].is_null(), "{}", host.stderr);
     docker(&engine, &["network", "create", "yours"]);
-    let yours = deploy(&engine, "y", &["--network", "yours", "-o", "json"], &SHORT).finish(LIMIT);
+    let yours =
+        deploy(&engine, "ours", &["--network", "yours", "-o", "json"], &SHORT).finish(LIMIT);
     assert!(yours.json()["error"].is_null(), "{}", yours.stderr);
     assert_eq!(
         docker(&engine, &["network", "ls", "-q", "--filter", "name=yours"]).lines().count(),

@@ -332,9 +332,12 @@ fn loss(name: &str, seen: &Value) -> Option<String> {
     if state["Paused"] == true {
         return Some(format!("{name}: paused: `docker unpause {name}`"));
     }
+    // an engine forgets the network of a container that was disconnected, not that of one that ended
+    if networks.is_some_and(serde_json::Map::is_empty) {
+        return Some(format!("{name}: disconnected from its network"));
+    }
     if state["Running"] == true {
-        let alone = networks.is_some_and(serde_json::Map::is_empty);
-        return alone.then(|| format!("{name}: disconnected from its network"));
+        return None;
     }
     match code {
         137 => Some(format!("{name}: killed (signal 9) by somebody, not for want of memory")),

@@ -19,14 +19,23 @@ _ncclctl() {
             ncclctl,bench)
                 cmd="ncclctl__subcmd__bench"
                 ;;
+            ncclctl,cleanup)
+                cmd="ncclctl__subcmd__cleanup"
+                ;;
             ncclctl,completions)
                 cmd="ncclctl__subcmd__completions"
+                ;;
+            ncclctl,deploy)
+                cmd="ncclctl__subcmd__deploy"
                 ;;
             ncclctl,exec)
                 cmd="ncclctl__subcmd__exec"
                 ;;
             ncclctl,explain)
                 cmd="ncclctl__subcmd__explain"
+                ;;
+            ncclctl,logs)
+                cmd="ncclctl__subcmd__logs"
                 ;;
             ncclctl,man)
                 cmd="ncclctl__subcmd__man"
@@ -42,6 +51,9 @@ _ncclctl() {
                 ;;
             ncclctl,show)
                 cmd="ncclctl__subcmd__show"
+                ;;
+            ncclctl,status)
+                cmd="ncclctl__subcmd__status"
                 ;;
             ncclctl,vars)
                 cmd="ncclctl__subcmd__vars"
@@ -59,7 +71,7 @@ _ncclctl() {
 
     case "${cmd}" in
         ncclctl)
-            opts="-q -h -V --quiet --help --version bench worker show explain plan render exec vars rank completions man"
+            opts="-q -h -V --quiet --help --version bench worker show explain plan render exec vars deploy status logs cleanup rank completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -266,6 +278,24 @@ _ncclctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        ncclctl__subcmd__cleanup)
+            opts="-q -h -V --all --host --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         ncclctl__subcmd__completions)
             opts="-q -h -V --quiet --help --version bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -273,6 +303,84 @@ _ncclctl() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__deploy)
+            opts="-o -q -h -V --docker --host --workers --image --network --gpus --device --shm-size --memory --user --memlock --env --env-file --name --detach --keep --timeout --output --save --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --workers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --image)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --network)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gpus)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --device)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --shm-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --env)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --env-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json jsonl csv junit" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json jsonl csv junit" -- "${cur}"))
+                    return 0
+                    ;;
+                --save)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -322,6 +430,28 @@ _ncclctl() {
                     return 0
                     ;;
                 --against)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__logs)
+            opts="-f -q -h -V --host --follow --tail --all --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tail)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -501,6 +631,24 @@ _ncclctl() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "table json jsonl csv junit" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__status)
+            opts="-q -h -V --host --json --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

@@ -35,6 +35,10 @@ complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "plan" -d 'Say which
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "render" -d 'Write files from a plan: env file, nccl.conf, Compose, manifests, Dockerfile'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "exec" -d 'Set what is needed here and the user has not set, and become the program'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "vars" -d 'Look variables of NCCL up, and see which values are in force'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "deploy" -d 'Measure in containers of a Docker engine'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "status" -d 'Show the runs that `deploy` made'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "logs" -d 'Print what the containers of a run wrote'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "cleanup" -d 'Remove what a run left'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "rank" -d 'One rank of a trial; started by a worker'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "completions" -d 'Write shell completions to standard output'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "man" -d 'Write a manual page to standard output'
@@ -182,6 +186,49 @@ json\t'One JSON document'"
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l host -d 'Engine: unix:///PATH, ssh://[USER@]HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l workers -d 'Workers, a container each' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l image -d 'Image of the workers; any with glibc, already on the engine' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l network -d 'bridge (an own one), host, macvlan=INTERFACE (an own one), or the name of a network that is there' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l gpus -d 'GPUs of each worker, consecutive ones' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l device -d 'Device, repeatable, like /dev/infiniband/uverbs0' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l shm-size -d 'Size of /dev/shm' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l memory -d 'Memory limit [default: none]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l user -d 'User and group, numbers' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l env -d 'Variable of the workers\' environment, repeatable' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l env-file -d 'Variables from a file, by Docker\'s rules' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l name -d 'Name of the run [default: ncclctl-PID]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l timeout -d 'How long the run may take' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -s o -l output -d 'Output format' -r -f -a "table\t'nccl-tests\' table, then the verdict as comment lines'
+json\t'One JSON document with everything'
+jsonl\t'Events as JSON, one a line, while they happen; the result last'
+csv\t'One line a size'
+junit\t'JUnit XML'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l save -d 'Write everything that was measured to a file, for `ncclctl show`' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l docker -d 'In containers of a Docker engine'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l memlock -d 'Unlimited locked memory, which RDMA needs'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l detach -d 'Return at once; `status`, `logs` and `cleanup` go on'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l keep -d 'Leave the containers when the run has ended'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -l host -d 'Engine: unix:///PATH, ssh://[USER@]HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -l json -d 'One JSON document'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -s h -l help -d 'Print help'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -l host -d 'Engine: unix:///PATH, ssh://[USER@]HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -l tail -d 'Only the last lines of each container' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -s f -l follow -d 'Go on until the run ends'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -l all -d 'The coordinator\'s standard output too: the result, as JSON'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -s h -l help -d 'Print help'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand cleanup" -l host -d 'Engine: unix:///PATH, ssh://[USER@]HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand cleanup" -l all -d 'Every run on this engine'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand cleanup" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand cleanup" -s h -l help -d 'Print help'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand cleanup" -s V -l version -d 'Print version'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s h -l help -d 'Print help'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand rank" -s V -l version -d 'Print version'

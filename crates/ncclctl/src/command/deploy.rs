@@ -139,14 +139,16 @@ pub(crate) fn run(deploy: &Deploy, quiet: bool) -> anyhow::Result<Exit> {
         return Ok(Exit::Pass);
     }
     let ended = run.wait(deploy.timeout, |line| {
-        if !quiet {
+        // nobody needs to be told to start workers: they are started
+        let asks = line.starts_with("listening on ") || line.starts_with("  ncclctl worker ");
+        if !quiet && !asks {
             anstream::eprintln!("{line}");
         }
     });
     if !deploy.keep {
         ncclctl_docker::cleanup(&engine, &name).map_err(broke)?;
     }
-    deploy.tell(ended.map_err(broke)?)
+    deploy.tell(&name, ended.map_err(broke)?, quiet)
 }
 
 impl Deploy {
@@ -214,19 +216,19 @@ impl Deploy {
 
     fn name(&self) -> anyhow::Result<String> {
         let name = self.name.clone().unwrap_or_else(|| format!("ncclctl-{}", std::process::id()));
-        let good = name.len() <= 40
+        let good = (2..=40).contains(&name.len())
             && name.starts_with(|c: char| c.is_ascii_alphanumeric())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
         if good {
             Ok(name)
         } else {
             Err(usage(format!(
-                "--name {name}: at most 40 letters, digits, `-`, `_`, `.`, the first a letter or digit"
+                "--name {name}: 2 to 40 letters, digits, `-`, `_`, `.`, the first a letter or digit"
             )))
         }
     }
 
-    fn tell(&self, ended: Ended) -> anyhow::Result<Exit> {
+    fn tell(&self, name: &str, ended: Ended, quiet: bool) -> anyhow::Result<Exit> {
         let losses = || ended.losses.iter().map(|loss| format!("\n  {loss}")).collect::<String>();
         let Ok(result) = BenchResult::read(&ended.output) else {
             // bench has said on standard error why there is none
@@ -246,7 +248,11 @@ impl Deploy {
         shown?;
         if let Some(error) = &result.error {
             let exit = if ended.code == 2 { Exit::Usage } else { Exit::Environment };
-            return Err(Coded { message: format!("{error}{}", losses()), exit }.into());
+            // bench has said it on standard error, which was passed on
+            let error = if quiet { error.as_str() } else { "see above" };
+            return Err(
+                Coded { message: format!("run {name} broke: {error}{}", losses()), exit }.into()
+            );
         }
         Ok(output::exit(&result, result.terms))
     }
