@@ -2,10 +2,12 @@
 //!
 //! Reading is allowed to be partial: what could not be read is recorded beside the data.
 
+pub mod capture;
 pub mod cloud;
 pub mod container;
 pub mod counters;
 pub mod cpu;
+pub mod difference;
 pub mod environment;
 pub mod facts;
 pub mod gpu;
@@ -15,6 +17,7 @@ pub mod live;
 pub mod memory;
 pub mod net;
 mod netlink;
+pub mod pasted;
 pub mod pci;
 pub mod rdma;
 pub mod root;

@@ -137,6 +137,11 @@ impl Root {
         Some(format!("/{}", at.join("/")))
     }
 
+    /// Whether a folder is there, links followed.
+    pub fn is_folder(&self, absolute: &str) -> bool {
+        self.inside(absolute).is_dir()
+    }
+
     /// Whether something is there.
     pub fn exists(&self, absolute: &str) -> bool {
         self.real(absolute).is_some()

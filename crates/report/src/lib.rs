@@ -4,6 +4,7 @@
 pub mod csv;
 pub mod envelope;
 pub mod explain;
+pub mod facts;
 pub mod junit;
 pub mod network;
 pub mod plan;

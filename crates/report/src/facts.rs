@@ -1,0 +1,487 @@
+//! Facts for people and programs: a page, JSON, and the topology as NCCL's own XML.
+
+use std::fmt::Write as _;
+
+use ncclctl_facts::Facts;
+use ncclctl_facts::difference::{Difference, size};
+use ncclctl_facts::net::{Interface, Kind};
+use ncclctl_findings::Finding;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::envelope::Tool;
+use crate::text::wrap;
+
+/// Schema of [`FactsResult`].
+pub const FACTS_SCHEMA: &str = "ncclctl/facts/v1";
+
+/// Result of `ncclctl facts`, as `-o json` prints it and `--diff` reads it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FactsResult {
+    /// `ncclctl/facts/v1`.
+    pub schema: String,
+    /// What made it.
+    pub tool: Tool,
+    /// The facts, one record a node.
+    pub nodes: Vec<Facts>,
+    /// What is wrong or doubtful there.
+    pub findings: Vec<Finding>,
+    /// What the first node lacks of the host that it was held against.
+    #[serde(default)]
+    pub difference: Option<Vec<Difference>>,
+}
+
+/// Saved facts that can not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// No JSON, or other JSON.
+    #[error("no facts of ncclctl")]
+    Json(#[from] serde_json::Error),
+    /// Written by a newer version.
+    #[error("its schema is `{0}`, this ncclctl reads `{FACTS_SCHEMA}`; use a newer ncclctl")]
+    Schema(String),
+}
+
+impl FactsResult {
+    /// The envelope.
+    pub fn new(nodes: Vec<Facts>, findings: Vec<Finding>) -> Self {
+        Self {
+            schema: FACTS_SCHEMA.to_owned(),
+            tool: Tool::this(),
+            nodes,
+            findings,
+            difference: None,
+        }
+    }
+
+    /// Reads saved facts.
+    pub fn read(text: &str) -> Result<Self, ReadError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+        }
+        let head: Head = serde_json::from_str(text)?;
+        if head.schema != FACTS_SCHEMA {
+            return Err(ReadError::Schema(head.schema));
+        }
+        Ok(serde_json::from_str(text)?)
+    }
+}
+
+/// The page of one node.
+pub fn render(facts: &Facts, width: usize) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, text: &str| {
+        wrap(&mut out, width, &format!("{name:<11}"), "           ", text);
+    };
+    line("node", &head(facts));
+    line("container", &container(facts));
+    line("limits", &limits(facts));
+    match &facts.gpu {
+        None => line("gpus", "none: no driver, no NVIDIA device"),
+        Some(driver) => {
+            let mut text = format!(
+                "{} · driver {}",
+                grouped(driver.gpus.iter().map(|g| g.model.clone())),
+                driver.version.as_deref().unwrap_or("unknown")
+            );
+            if let Some(cuda) = &driver.cuda {
+                let _ = write!(text, " (CUDA up to {cuda})");
+            }
+            let links: Vec<u32> =
+                driver.gpus.iter().map(ncclctl_facts::gpu::Gpu::nvlink_count).collect();
+            if let Some(most) = links.iter().max().filter(|m| **m > 0) {
+                let switch = driver.gpus.iter().any(ncclctl_facts::gpu::Gpu::behind_switch);
+                let _ = write!(
+                    text,
+                    " · {most} NVLinks each{}",
+                    if switch { " to NVSwitch" } else { "" }
+                );
+            }
+            let mig: u32 = driver.gpus.iter().filter_map(|g| g.mig).sum();
+            if mig > 0 {
+                let _ = write!(text, " · {mig} MIG slices: NCCL can not join slices of one GPU");
+            }
+            let _ = write!(text, " · from {}", driver.source);
+            line("gpus", &text);
+        }
+    }
+    line("gpudirect", &gpudirect(facts));
+    line("nccl", &libraries(facts));
+    if let Some(text) = platform(facts) {
+        line("platform", &text);
+    }
+    out.push('\n');
+    interfaces(&mut out, facts);
+    if !facts.rdma.is_empty() {
+        out.push('\n');
+        rdma(&mut out, facts);
+    }
+    if facts.topology.names.len() > 1 && !facts.gpus().is_empty() {
+        out.push('\n');
+        matrix(&mut out, facts);
+    }
+    let settings: Vec<String> = facts
+        .environment
+        .iter()
+        .filter(|(name, _)| name.starts_with("NCCL_"))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    if !settings.is_empty() {
+        out.push('\n');
+        wrap(&mut out, width, "settings   ", "           ", &settings.join(" "));
+    }
+    if !facts.missing.is_empty() {
+        out.push_str("\nnot known\n");
+        for missing in &facts.missing {
+            wrap(&mut out, width, "  ", "    ", &format!("{}: {}", missing.source, missing.why));
+        }
+    }
+    out
+}
+
+/// What a container lacks of its host.
+pub fn render_difference(differences: &[Difference], width: usize) -> String {
+    if differences.is_empty() {
+        return "this container sees everything of its host that NCCL uses\n".to_owned();
+    }
+    let mut out = String::new();
+    for d in differences {
+        wrap(
+            &mut out,
+            width,
+            &format!("{:<10}", d.part),
+            "          ",
+            &format!("host: {} · here: {}", d.host, d.here),
+        );
+        wrap(&mut out, width, "  costs   ", "          ", &d.costs);
+        wrap(&mut out, width, "  remedy  ", "          ", &d.remedy);
+    }
+    out
+}
+
+fn head(facts: &Facts) -> String {
+    let mut text = facts.name.clone();
+    if !facts.kernel.is_empty() {
+        let _ = write!(text, " · Linux {}", facts.kernel);
+    }
+    if facts.cpus > 0 {
+        let _ = write!(text, " · {} processors", facts.cpus);
+    }
+    text
+}
+
+fn container(facts: &Facts) -> String {
+    let c = &facts.container;
+    let mut parts = vec![match &c.runtime {
+        None => "none seen: a host, or a container that shows no mark".to_owned(),
+        Some(runtime) if c.kubernetes => format!("pod on {runtime}"),
+        Some(runtime) => runtime.clone(),
+    }];
+    parts.push(if c.user == 0 { "root".to_owned() } else { format!("user {}", c.user) });
+    parts.push(match c.capabilities.as_slice() {
+        [] => "no capabilities that matter".to_owned(),
+        some => some.join(", "),
+    });
+    if let Some(seccomp) = c.seccomp.as_deref().filter(|s| *s != "off") {
+        parts.push(format!("seccomp {seccomp}"));
+    }
+    let shared: Vec<&str> =
+        [("net", c.host.net), ("ipc", c.host.ipc), ("pid", c.host.pid), ("uts", c.host.uts)]
+            .iter()
+            .filter(|(_, s)| *s == Some(true))
+            .map(|(n, _)| *n)
+            .collect();
+    if c.runtime.is_some() {
+        parts.push(if shared.is_empty() {
+            "shares nothing with the host".to_owned()
+        } else {
+            format!("shares {} with the host", shared.join(", "))
+        });
+    }
+    parts.join(" · ")
+}
+
+fn limits(facts: &Facts) -> String {
+    let c = &facts.container;
+    let known = |v: Option<u64>| v.map_or_else(|| "unknown".to_owned(), size);
+    let mut parts =
+        vec![format!("memlock {}", known(c.memlock)), format!("/dev/shm {}", known(c.shm))];
+    if let Some(files) = c.open_files {
+        parts.push(if files == u64::MAX {
+            "files unlimited".to_owned()
+        } else {
+            format!("{files} files")
+        });
+    }
+    if let Some(quota) = c.cpu_quota {
+        parts.push(format!("{quota:.1} processors by quota"));
+    }
+    if let Some(memory) = c.memory_limit {
+        parts.push(format!("memory {}", size(memory)));
+    }
+    if c.cgroup > 0 {
+        parts.push(format!("cgroup v{}", c.cgroup));
+    }
+    parts.join(" · ")
+}
+
+fn gpudirect(facts: &Facts) -> String {
+    let g = &facts.gpudirect;
+    match g.ready {
+        None if facts.gpu.is_none() => "does not apply: no GPU".to_owned(),
+        None => "does not apply: no RDMA device".to_owned(),
+        Some(true) => format!("ready, by {}", g.way.as_deref().unwrap_or("an unknown way")),
+        Some(false) => format!("not ready: {}", g.reasons.join("; ")),
+    }
+}
+
+fn libraries(facts: &Facts) -> String {
+    let s = &facts.software;
+    let mut parts = Vec::new();
+    if s.nccl.is_empty() {
+        parts.push("no libnccl found".to_owned());
+    }
+    for library in &s.nccl {
+        parts.push(format!(
+            "{} at {} ({})",
+            library.version.as_deref().unwrap_or("version unknown"),
+            library.path,
+            library.loaded_by
+        ));
+    }
+    for plugin in &s.plugins {
+        let unreachable =
+            if plugin.found_by_loader { "" } else { ", which the loader does not search" };
+        parts.push(format!("{} plug-in {}{unreachable}", plugin.kind, plugin.path));
+    }
+    match &s.verbs {
+        Some(_) if s.providers.is_empty() => parts.push("libibverbs without providers".to_owned()),
+        Some(_) => parts.push(format!("libibverbs with {}", s.providers.join(", "))),
+        None => parts.push("no libibverbs".to_owned()),
+    }
+    if let Some(path) = &s.interception {
+        parts.push(format!("vGPU interception by {path}"));
+    }
+    parts.join(" · ")
+}
+
+fn platform(facts: &Facts) -> Option<String> {
+    let p = &facts.platform;
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(p.cloud.clone());
+    parts.extend(p.instance.clone());
+    if parts.is_empty() {
+        parts.extend(p.vendor.clone());
+        parts.extend(p.product.clone());
+    }
+    if let Some(h) = &p.hypervisor {
+        parts.push(if h == "unknown" {
+            "a virtual machine".to_owned()
+        } else {
+            format!("a virtual machine ({h})")
+        });
+    }
+    parts.extend(p.topology_files.iter().map(|f| format!("topology file {f}")));
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// `8 x NVIDIA H100`, in order of first appearance.
+fn grouped(names: impl Iterator<Item = String>) -> String {
+    let mut groups: Vec<(String, usize)> = Vec::new();
+    for name in names {
+        match groups.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((name, 1)),
+        }
+    }
+    if groups.is_empty() {
+        return "none visible".to_owned();
+    }
+    groups.iter().map(|(n, c)| format!("{c} x {n}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Rows of cells, each column as wide as its widest cell.
+fn columns(out: &mut String, rows: &[Vec<String>]) {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count)
+        .map(|c| rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in rows {
+        let mut text = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(text, "{cell:<width$}  ");
+        }
+        out.push_str(text.trim_end());
+        out.push('\n');
+    }
+}
+
+fn interfaces(out: &mut String, facts: &Facts) {
+    let mut rows =
+        vec![["interface", "kind", "speed", "mtu", "addresses", ""].map(str::to_owned).to_vec()];
+    for i in facts.interfaces.iter().filter(|i| i.kind != Kind::Loopback) {
+        let addresses: Vec<String> =
+            i.addresses.iter().map(|a| format!("{}/{}", a.ip, a.prefix)).collect();
+        rows.push(vec![
+            i.name.clone(),
+            format!("{:?}", i.kind).to_lowercase(),
+            speed(i),
+            i.mtu.to_string(),
+            if addresses.is_empty() { "none".to_owned() } else { addresses.join(" ") },
+            remarks(facts, i),
+        ]);
+    }
+    columns(out, &rows);
+}
+
+fn speed(i: &Interface) -> String {
+    match (i.line_rate_bits(), i.reported_mbits) {
+        (Some(bits), _) if bits >= 1_000_000_000 => format!("{} Gbit/s", bits / 1_000_000_000),
+        (Some(bits), _) => format!("{} Mbit/s", bits / 1_000_000),
+        (None, Some(mbits)) if mbits > 0 => format!("({mbits} Mbit/s told)"),
+        _ => "unknown".to_owned(),
+    }
+}
+
+fn remarks(facts: &Facts, i: &Interface) -> String {
+    let mut parts = Vec::new();
+    if facts.default_route.as_deref() == Some(&i.name) {
+        parts.push("default route".to_owned());
+    }
+    if !i.running {
+        parts.push("down".to_owned());
+    }
+    if let Some(master) = &i.master {
+        parts.push(format!("part of {master}"));
+    }
+    if let Some(driver) = &i.driver {
+        parts.push(driver.clone());
+    }
+    parts.join(", ")
+}
+
+fn rdma(out: &mut String, facts: &Facts) {
+    let mut rows = vec![
+        ["rdma port", "state", "rate", "link", "interface", "gids", "open", "nearest gpu"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for device in &facts.rdma {
+        for port in &device.ports {
+            rows.push(vec![
+                format!("{}:{}", device.name, port.number),
+                port.state.clone(),
+                port.mbits.map_or_else(|| "unknown".to_owned(), |m| format!("{} Gbit/s", m / 1000)),
+                if device.is_efa() { "EFA".to_owned() } else { port.link_layer.clone() },
+                port.netdev.clone().unwrap_or_else(|| "none here".to_owned()),
+                if port.unreadable_gids > 0 {
+                    format!("{} (+{} of others)", port.gids.len(), port.unreadable_gids)
+                } else {
+                    port.gids.len().to_string()
+                },
+                device.opened.clone().unwrap_or_else(|| "no device node".to_owned()),
+                facts
+                    .topology
+                    .to_gpu(&device.name)
+                    .map_or_else(|| "-".to_owned(), |p| p.to_string()),
+            ]);
+        }
+    }
+    columns(out, &rows);
+}
+
+fn matrix(out: &mut String, facts: &Facts) {
+    let t = &facts.topology;
+    let mut rows =
+        vec![std::iter::once(String::new()).chain(t.names.iter().cloned()).collect::<Vec<_>>()];
+    for (name, row) in t.names.iter().zip(&t.paths) {
+        rows.push(
+            std::iter::once(name.clone()).chain(row.iter().map(ToString::to_string)).collect(),
+        );
+    }
+    columns(out, &rows);
+    if t.flat {
+        out.push_str("no bridge tells near from far here: a hypervisor hides the PCI tree\n");
+    }
+}
+
+/// NCCL's topology file of what was found: read it with NCCL_TOPO_FILE.
+pub fn topology_xml(facts: &Facts) -> String {
+    let mut out = String::from("<system version=\"1\">\n");
+    let mut nodes: Vec<Option<u32>> = facts.pci.iter().map(|d| d.numa).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    for numa in nodes {
+        let id = numa.map_or_else(|| "-1".to_owned(), |n| n.to_string());
+        let _ = writeln!(out, "  <cpu numaid=\"{id}\">");
+        for device in facts.pci.iter().filter(|d| d.numa == numa) {
+            // the upper bridge of each switch, the highest first
+            let mut switches: Vec<&String> = device.bridges.iter().skip(1).step_by(2).collect();
+            switches.reverse();
+            let mut indent = 4;
+            for switch in &switches {
+                let _ = writeln!(out, "{:indent$}<pci busid=\"{switch}\" class=\"0x060400\">", "");
+                indent += 2;
+            }
+            let class = match device.role {
+                ncclctl_facts::pci::Role::Gpu => "0x030200",
+                _ => "0x020000",
+            };
+            let lane = device.link_most.map_or_else(String::new, |l| {
+                format!(" link_speed=\"{:.1} GT/s PCIe\" link_width=\"{}\"", l.gts, l.width)
+            });
+            let _ = writeln!(
+                out,
+                "{:indent$}<pci busid=\"{}\" class=\"{class}\"{lane}>",
+                "", device.address
+            );
+            let inner = indent + 2;
+            match facts.gpus().iter().find(|g| g.pci.as_deref() == Some(&device.address)) {
+                Some(gpu) => {
+                    let compute = gpu.compute.map_or_else(String::new, |c| format!(" sm=\"{c}\""));
+                    let _ = writeln!(out, "{:inner$}<gpu dev=\"{}\"{compute}>", "", gpu.index);
+                    for links in &gpu.nvlinks {
+                        let (target, class) = match (&links.to, links.kind.as_str()) {
+                            (Some(to), "gpu") => (to.clone(), "0x030200"),
+                            (Some(to), "cpu") => (to.clone(), "0x068001"),
+                            _ => ("fffffff:ffff:ff".to_owned(), "0x068000"),
+                        };
+                        let _ = writeln!(
+                            out,
+                            "{:deep$}<nvlink target=\"{target}\" count=\"{}\" tclass=\"{class}\"/>",
+                            "",
+                            links.count,
+                            deep = inner + 2
+                        );
+                    }
+                    let _ = writeln!(out, "{:inner$}</gpu>", "");
+                }
+                None => nets(&mut out, facts, device, inner),
+            }
+            let _ = writeln!(out, "{:indent$}</pci>", "");
+            for _ in &switches {
+                indent -= 2;
+                let _ = writeln!(out, "{:indent$}</pci>", "");
+            }
+        }
+        out.push_str("  </cpu>\n");
+    }
+    out.push_str("</system>\n");
+    out
+}
+
+fn nets(out: &mut String, facts: &Facts, device: &ncclctl_facts::pci::PciDevice, indent: usize) {
+    let _ = writeln!(out, "{:indent$}<nic>", "");
+    let deep = indent + 2;
+    for (dev, name) in device.names.iter().enumerate() {
+        let port = facts.rdma.iter().find(|d| d.name == *name).and_then(|d| d.ports.first());
+        let speed = port
+            .and_then(|p| p.mbits)
+            .or_else(|| facts.interfaces.iter().find(|i| i.name == *name)?.reported_mbits);
+        let number = port.map_or_else(String::new, |p| format!(" port=\"{}\"", p.number));
+        let speed = speed.map_or_else(String::new, |s| format!(" speed=\"{s}\""));
+        let _ = writeln!(out, "{:deep$}<net name=\"{name}\" dev=\"{dev}\"{speed}{number}/>", "");
+    }
+    let _ = writeln!(out, "{:indent$}</nic>", "");
+}
