@@ -176,7 +176,12 @@ fn runtime(root: &Root, cgroup: &str, mounts: &str, pod: bool) -> (Option<String
             return found(name, "/proc/self/cgroup");
         }
     }
-    if root.exists("/.dockerenv") {
+    // a machine that was made from an image has the file too: its root is a disk, and its processes
+    // are the first ones
+    let disk =
+        first.contains(" - ext4 ") || first.contains(" - xfs ") || first.contains(" - btrfs ");
+    let first_processes = namespace(root, "pid") == Some(FIRST[2].1);
+    if root.exists("/.dockerenv") && !(disk && first_processes) {
         return found("docker", "/.dockerenv");
     }
     if root.exists("/run/.containerenv") {

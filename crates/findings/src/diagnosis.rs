@@ -84,6 +84,9 @@ pub fn diagnose(incident: &Incident) -> Diagnosis {
         if let Some(look) = rule.incident {
             look(incident, &mut findings);
         }
+        if let Some(look) = rule.nodes.filter(|_| !incident.nodes.is_empty()) {
+            look(&incident.nodes, &mut findings);
+        }
     }
     let failed = findings
         .iter()

@@ -2,6 +2,7 @@
 //! hook look at it; what a rule needs from several inputs at once (a log and the facts of a node,
 //! an env file and a log) stands side by side here.
 
+use ncclctl_facts::rdma::RdmaDevice;
 use std::collections::BTreeMap;
 
 use ncclctl_nccl::flight_recorder::Dump;
@@ -22,6 +23,8 @@ pub struct Incident {
     pub dumps: Vec<(String, Dump)>,
     /// Reports of the RAS service: name of the input and content.
     pub reports: Vec<(String, Report)>,
+    /// Facts of nodes or containers: pasted output, captures, results of `facts`.
+    pub nodes: Vec<ncclctl_facts::Facts>,
     /// Inputs that could not be read, with the reason.
     pub unreadable: Vec<(String, String)>,
 }
@@ -89,6 +92,7 @@ impl Incident {
             && self.runs.is_empty()
             && self.dumps.is_empty()
             && self.reports.is_empty()
+            && self.nodes.is_empty()
     }
 
     /// Every host that is named anywhere in it.
@@ -183,9 +187,11 @@ impl Incident {
                 return Some((format!("{} uses {}", p.host, p.network.value), Some(&p.network.at)));
             }
         }
-        self.notices(&["Unable to open device", "ibv_open_device"])
-            .first()
-            .map(|n| ("an RDMA device is in sysfs".to_owned(), Some(&n.at)))
+        if let Some(notice) = self.notices(&["Unable to open device", "ibv_open_device"]).first() {
+            return Some(("an RDMA device is in sysfs".to_owned(), Some(&notice.at)));
+        }
+        let device = self.nodes.iter().flat_map(|n| &n.rdma).next()?;
+        Some((format!("{} is there", device.name), None))
     }
 
     /// Whether a GPU is of a kind that stands in machines without RDMA.
@@ -201,17 +207,24 @@ impl Incident {
 
     /// Devices that only a plugin can use, with the fact that shows them.
     pub fn needs_plugin(&self) -> Option<(String, Exhibit)> {
-        None
+        let node = self
+            .nodes
+            .iter()
+            .find(|n| !n.rdma.is_empty() && n.rdma.iter().all(RdmaDevice::is_efa))?;
+        let names: Vec<&str> = node.rdma.iter().map(|d| d.name.as_str()).collect();
+        let fact = Exhibit::fact(format!("{}.rdma", node.name), names.join(" "));
+        Some(("EFA".to_owned(), fact))
     }
 
     /// Whether the locked-memory limit is known to be unlimited.
     pub fn memlock_unlimited(&self) -> bool {
-        false
+        self.nodes.iter().any(|n| n.container.memlock == Some(u64::MAX))
     }
 
     /// The fact that nvidia_peermem is loaded, where it was shown.
     pub fn peermem_loaded(&self) -> Option<Exhibit> {
-        None
+        let node = self.nodes.iter().find(|n| n.gpudirect.peermem)?;
+        Some(Exhibit::fact(format!("{}.gpudirect.peermem", node.name), "loaded"))
     }
 
     /// Lines of result tables that contain a text, as evidence.

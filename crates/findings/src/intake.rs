@@ -3,10 +3,13 @@
 //! Reading files is the caller's work: this takes names and bytes. A log is fed in pieces and never
 //! held whole; everything else is small and comes at once.
 
+use ncclctl_facts::{Facts, pasted};
 use ncclctl_nccl::flight_recorder::{self, Dump};
 use ncclctl_nccl::log::Reader;
 use ncclctl_nccl::ras::{self, Report};
 use ncclctl_nccl::{nccl_tests, pickle};
+
+use serde::Deserialize as _;
 
 use crate::incident::{Incident, TestRun};
 
@@ -26,6 +29,7 @@ pub struct Intake {
     runs: Vec<TestRun>,
     dumps: Vec<(String, Dump)>,
     reports: Vec<(String, Report)>,
+    nodes: Vec<Facts>,
     unreadable: Vec<(String, String)>,
 }
 
@@ -40,10 +44,14 @@ pub fn recognise(_name: &str, head: &[u8]) -> Kind {
     }
     let text = String::from_utf8_lossy(head);
     let begins = text.trim_start();
+    if pasted::recognise(&text) {
+        return Kind::Whole;
+    }
     // JSON lines of a log collector begin alike: only what is known is taken whole
     let known = begins.starts_with('{')
         && (flight_recorder::is_json_dump(begins)
             || ras::is_report(begins)
+            || begins.contains("\"ncclctl/facts/")
             || begins.contains("\"out_of_bounds\"")
             || (begins.contains("\"results\"") && begins.contains("\"config\"")));
     if known || ras::is_report(begins) { Kind::Whole } else { Kind::Log }
@@ -83,12 +91,20 @@ impl Intake {
             return true;
         }
         let text = String::from_utf8_lossy(bytes);
+        if pasted::recognise(&text) {
+            self.nodes.extend(pasted::read(&text));
+            // its lines may be signals to the log's rules too
+            return false;
+        }
         if !text.trim_start().starts_with('{') {
             self.reports.push((name.to_owned(), ras::read_text(&text)));
             return true;
         }
         let Ok(value) = serde_json::from_str::<serde_json::Value>(&text) else { return false };
-        if value.get("communicators").is_some() {
+        let facts = value.get("facts").and_then(|f| Vec::<Facts>::deserialize(f).ok());
+        if let Some(facts) = facts {
+            self.nodes.extend(facts);
+        } else if value.get("communicators").is_some() {
             self.reports.push((name.to_owned(), ras::read_json(&value)));
         } else if let Ok(dump) = flight_recorder::read_value(name, &value) {
             self.dumps.push((name.to_owned(), dump));
@@ -106,6 +122,7 @@ impl Intake {
         incident.runs.extend(self.runs);
         incident.dumps = self.dumps;
         incident.reports = self.reports;
+        incident.nodes = self.nodes;
         incident.unreadable = self.unreadable;
         incident
     }

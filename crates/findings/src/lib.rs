@@ -12,6 +12,7 @@ pub mod finding;
 mod fine;
 pub mod incident;
 pub mod intake;
+pub mod nodes;
 mod paths;
 pub mod rule;
 pub mod rules;

@@ -1,9 +1,14 @@
 //! A rule: the catalogue entry, its documentation, and how it looks at each kind of input.
 
+use ncclctl_facts::Facts;
+
 use crate::documents::Documents;
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
+
+/// Looks at the facts of nodes or containers together.
+pub type LookAtNodes = fn(&[Facts], &mut Vec<Finding>);
 
 /// One entry of the catalogue. One rule is one file under `rules/`, named like its id.
 ///
@@ -19,6 +24,8 @@ pub struct Rule {
     pub trial: Option<fn(&Evidence, &mut Vec<Finding>)>,
     /// Looks at what a user handed in about a run: logs, with the facts and files beside them.
     pub incident: Option<fn(&Incident, &mut Vec<Finding>)>,
+    /// Looks at the facts of nodes or containers.
+    pub nodes: Option<LookAtNodes>,
     /// Looks at the files that a job is made of: Dockerfiles, Compose files, manifests, env files.
     pub documents: Option<fn(&Documents, &mut Vec<Finding>)>,
 }
@@ -26,7 +33,7 @@ pub struct Rule {
 impl Rule {
     /// An entry without any hook; rules fill in what they have with `..Rule::new(…)`.
     pub const fn new(id: &'static str, severity: Severity, summary: &'static str) -> Self {
-        Self { id, severity, summary, trial: None, incident: None, documents: None }
+        Self { id, severity, summary, trial: None, incident: None, nodes: None, documents: None }
     }
 
     /// A finding of this rule at its usual severity. What it rests on and how sure it is come with

@@ -45,6 +45,7 @@ mod fabric_manager_restarted;
 mod gang_scheduling_missing;
 mod gdr_disabled;
 mod gdr_nccl_too_old_for_peermem;
+mod gid_index_differs;
 mod gid_index_pinned;
 mod gid_index_wrong;
 mod gid_sparse_table;
@@ -141,6 +142,7 @@ mod transport_mixed;
 mod tuner_plugin_conflict;
 mod uneven_nics;
 mod vgpu_without_uvm;
+mod vm_topology_missing;
 mod watchdog_timeout;
 mod wrong_interface_linklocal;
 mod wrong_interface_nonroutable;
@@ -183,6 +185,7 @@ pub const RULES: &[&Rule] = &[
     &gang_scheduling_missing::RULE,
     &gdr_disabled::RULE,
     &gdr_nccl_too_old_for_peermem::RULE,
+    &gid_index_differs::RULE,
     &gid_index_pinned::RULE,
     &gid_index_wrong::RULE,
     &gid_sparse_table::RULE,
@@ -279,6 +282,7 @@ pub const RULES: &[&Rule] = &[
     &tuner_plugin_conflict::RULE,
     &uneven_nics::RULE,
     &vgpu_without_uvm::RULE,
+    &vm_topology_missing::RULE,
     &watchdog_timeout::RULE,
     &wrong_interface_linklocal::RULE,
     &wrong_interface_nonroutable::RULE,

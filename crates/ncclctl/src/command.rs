@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod deploy;
 pub(crate) mod exec;
 pub(crate) mod explain;
+pub(crate) mod facts;
 pub(crate) mod logs;
 pub(crate) mod look;
 pub(crate) mod man;
@@ -31,6 +32,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Plan(plan) => plan::run(&plan),
         Command::Render(render) => render::run(&render),
         Command::Exec(exec) => exec::run(&exec, quiet),
+        Command::Facts(facts) => facts::run(&facts),
         Command::Vars(vars) => vars::run(&vars),
         Command::Deploy(deploy) => deploy::run(&deploy, quiet),
         Command::Status(status) => status::run(&status),

@@ -40,6 +40,44 @@ pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
     })
 }
 
+/// Facts of what the user names: captures, results of `facts`, pasted output.
+pub(crate) fn facts(paths: &[std::path::PathBuf]) -> anyhow::Result<Vec<ncclctl_facts::Facts>> {
+    let mut all = Vec::new();
+    for path in paths {
+        facts_of(path, &mut all)?;
+    }
+    if all.is_empty() {
+        return Err(usage(
+            "no facts in there; a capture of `ncclctl facts --save`, a result of `facts -o json`, or \
+             pasted output of `ip -br addr`, `ibstat`, `show_gids`, `nvidia-smi topo -m` is read",
+        ));
+    }
+    Ok(all)
+}
+
+fn facts_of(path: &Path, all: &mut Vec<ncclctl_facts::Facts>) -> anyhow::Result<()> {
+    let shown = path.display();
+    if path.is_dir() {
+        let capture = path.join(ncclctl_facts::live::FILE.trim_start_matches('/')).exists()
+            || path.join("sys").is_dir()
+            || path.join("proc").is_dir();
+        if capture {
+            all.push(ncclctl_facts::Facts::collect(&ncclctl_facts::capture::open(path)));
+            return Ok(());
+        }
+        return everything(path)?.iter().try_for_each(|p| facts_of(p, all));
+    }
+    let text = text(path)?;
+    if text.trim_start().starts_with('{') {
+        let result = ncclctl_report::facts::FactsResult::read(&text)
+            .map_err(|error| usage(format!("{shown}: {error}")))?;
+        all.extend(result.facts);
+    } else {
+        all.extend(ncclctl_facts::pasted::read(&text));
+    }
+    Ok(())
+}
+
 /// Hands one input to an intake, piece by piece: a file, standard input for `-`, every file of a
 /// directory.
 #[expect(clippy::disallowed_methods, reason = "this is the input module")]
@@ -135,14 +173,20 @@ pub(crate) fn env_file(
 }
 
 /// What lies in a folder, by name: files that end in .json, and folders.
-#[expect(clippy::disallowed_methods, reason = "this is the input module")]
 pub(crate) fn inside(folder: &Path) -> anyhow::Result<Vec<std::path::PathBuf>> {
+    let mut paths = everything(folder)?;
+    paths.retain(|p| p.is_dir() || p.extension().is_some_and(|e| e == "json"));
+    Ok(paths)
+}
+
+/// What lies in a folder, sorted.
+#[expect(clippy::disallowed_methods, reason = "this is the input module")]
+fn everything(folder: &Path) -> anyhow::Result<Vec<std::path::PathBuf>> {
     let fail =
         |error: std::io::Error| usage(format!("{} can not be read: {error}", folder.display()));
     let mut paths: Vec<std::path::PathBuf> = std::fs::read_dir(folder)
         .map_err(fail)?
         .filter_map(|entry| entry.ok().map(|e| e.path()))
-        .filter(|p| p.is_dir() || p.extension().is_some_and(|e| e == "json"))
         .collect();
     paths.sort();
     Ok(paths)

@@ -23,7 +23,7 @@ pub struct FactsResult {
     /// What made it.
     pub tool: Tool,
     /// The facts, one record a node.
-    pub nodes: Vec<Facts>,
+    pub facts: Vec<Facts>,
     /// What is wrong or doubtful there.
     pub findings: Vec<Finding>,
     /// What the first node lacks of the host that it was held against.
@@ -44,11 +44,11 @@ pub enum ReadError {
 
 impl FactsResult {
     /// The envelope.
-    pub fn new(nodes: Vec<Facts>, findings: Vec<Finding>) -> Self {
+    pub fn new(facts: Vec<Facts>, findings: Vec<Finding>) -> Self {
         Self {
             schema: FACTS_SCHEMA.to_owned(),
             tool: Tool::this(),
-            nodes,
+            facts,
             findings,
             difference: None,
         }

@@ -29,7 +29,7 @@ pub(super) fn topology(node: &mut Node, line: &str) -> bool {
             && w.ends_with(|c: char| c.is_ascii_digit())
     };
     // rows begin with a name too: the head is where the second word is one as well
-    if device(first) && words.get(1).is_some_and(|w| device(w)) {
+    if first.starts_with("GPU") && device(first) && words.get(1).is_some_and(|w| device(w)) {
         node.columns = words.iter().take_while(|w| device(w)).map(|w| (*w).to_owned()).collect();
         node.rows.clear();
         return true;

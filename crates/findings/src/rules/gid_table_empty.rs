@@ -23,11 +23,13 @@
 //!
 //! NCCL src/transport/net_ib; kernel ib_query_gid.
 
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_facts::Facts;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     ..Rule::new("gid-table-empty", Severity::Error, "no GID in the pod at all")
 };
@@ -52,5 +54,26 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
             incident.exhibits([&notice.at], 3),
         ));
         return;
+    }
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes.iter().filter(|n| !n.gpus().is_empty()) {
+        for device in node.rdma.iter().filter(|d| d.opened.as_deref() == Some("ok")) {
+            for port in device.ports.iter().filter(|p| p.active() && p.is_roce()) {
+                if !port.gids.is_empty() {
+                    continue;
+                }
+                findings.push(RULE.found(
+                    Confidence::Certain,
+                    format!("{}: {} port {} has no GID here", node.name, device.name, port.number),
+                    "a RoCE port's addresses are those of its interface, which is in another network \
+                     namespace: there is nothing to connect with",
+                    "give the pod an interface of this port (Multus with SR-IOV or macvlan), or the \
+                     host's network",
+                    vec![Exhibit::nic(&device.name, &node.name, "no entry of the GID table is readable")],
+                ));
+            }
+        }
     }
 }

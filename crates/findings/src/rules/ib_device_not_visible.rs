@@ -22,14 +22,16 @@
 //!
 //! NCCL src/transport/net_ib (ncclIbInitDevices), src/misc/ibvwrap.cc.
 
+use ncclctl_facts::Facts;
 use ncclctl_nccl::log::Process;
 
 use crate::documents::{Documents, Platform, Source};
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     documents: Some(documents),
     ..Rule::new(
@@ -172,4 +174,35 @@ fn asked(p: &Process) -> Option<(&'static str, &str, &ncclctl_nccl::log::At)> {
         let verbs = *name != "NCCL_NET" || setting.value.eq_ignore_ascii_case("IB");
         verbs.then_some((*name, setting.value.as_str(), &setting.at))
     })
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes.iter().filter(|n| !n.gpus().is_empty()) {
+        let active = |d: &&ncclctl_facts::rdma::RdmaDevice| d.ports.iter().any(|p| p.active());
+        let closed: Vec<_> = node
+            .rdma
+            .iter()
+            .filter(active)
+            .filter(|d| d.opened.as_deref().is_some_and(|o| o != "ok"))
+            .collect();
+        let any = node.rdma.iter().filter(active).count();
+        // one of several that was left out on purpose is no fault
+        if closed.is_empty() || closed.len() < any {
+            continue;
+        }
+        findings.push(
+            RULE.found(
+                Confidence::Certain,
+                format!("{}: {} is ACTIVE and can not be opened here", node.name, closed[0].name),
+                "sysfs shows the host's RDMA devices in every container; their device nodes are not \
+                 given to this one, so NCCL falls back to sockets",
+                "docker --device /dev/infiniband; in a pod the resource of the RDMA device plugin",
+                closed
+                    .iter()
+                    .map(|d| Exhibit::nic(&d.name, &node.name, d.opened.clone().unwrap_or_default()))
+                    .collect(),
+            )
+            .at(Severity::Warning),
+        );
+    }
 }

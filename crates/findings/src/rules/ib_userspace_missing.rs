@@ -22,11 +22,13 @@
 //! NCCL src/misc/ibvwrap.cc, ibvsymbols.cc; a warning up to 2.10, INFO after.
 
 use crate::documents::Documents;
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_facts::Facts;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     documents: Some(documents),
     ..Rule::new(
@@ -152,4 +154,36 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     );
     let severity = if meant.is_none() && doubt { Severity::Info } else { Severity::Warning };
     findings.push(finding.at(severity));
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes.iter().filter(|n| !n.gpus().is_empty()) {
+        let usable = node.rdma.iter().any(|d| d.opened.as_deref() == Some("ok") && !d.is_efa());
+        // only where this machine's folders were looked through, which finds at least something
+        let looked = !node.software.nccl.is_empty() || node.software.verbs.is_some();
+        if !usable
+            || !looked
+            || (node.software.verbs.is_some() && !node.software.providers.is_empty())
+        {
+            continue;
+        }
+        let what = if node.software.verbs.is_none() {
+            "libibverbs.so.1"
+        } else {
+            "a provider of libibverbs"
+        };
+        findings.push(
+            RULE.found(
+                Confidence::Likely,
+                format!(
+                    "{}: RDMA devices can be opened, but {what} is not installed here",
+                    node.name
+                ),
+                "NCCL loads libibverbs by itself and falls back to sockets without it",
+                "apt-get install libibverbs1 ibverbs-providers (or rdma-core) in the image",
+                vec![Exhibit::fact(format!("{}.software.verbs", node.name), "not found")],
+            )
+            .at(Severity::Warning),
+        );
+    }
 }

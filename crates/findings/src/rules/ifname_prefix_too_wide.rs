@@ -23,12 +23,14 @@
 //! NCCL src/misc/socket.cc matchIfList.
 
 use crate::documents::Documents;
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_facts::Facts;
 use ncclctl_nccl::doubt::interface;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     documents: Some(documents),
     ..Rule::new(
@@ -72,6 +74,38 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
                 "without `=` an entry is a prefix, so interfaces whose names go on are used as well",
                 format!("write the exact form: NCCL_SOCKET_IFNAME=={entry}"),
                 incident.exhibits([&setting.at, &p.sockets.at], 2),
+            ));
+            return;
+        }
+    }
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        let Some(value) = node.environment.get("NCCL_SOCKET_IFNAME") else { continue };
+        if value.starts_with(['^', '=']) {
+            continue;
+        }
+        let names: Vec<&str> =
+            node.interfaces.iter().filter(|i| i.running).map(|i| i.name.as_str()).collect();
+        for entry in value.split(',').filter(|e| e.len() > 1) {
+            // a bare prefix such as `eth` is meant as one
+            if !names.contains(&entry) {
+                continue;
+            }
+            let more: Vec<&str> =
+                names.iter().copied().filter(|n| *n != entry && n.starts_with(entry)).collect();
+            if more.is_empty() {
+                continue;
+            }
+            findings.push(RULE.found(
+                Confidence::Certain,
+                format!("NCCL_SOCKET_IFNAME={value} on {} also takes {}", node.name, more.join(", ")),
+                "without `=` an entry is a prefix, so interfaces whose names go on are used as well",
+                format!("write the exact form: NCCL_SOCKET_IFNAME=={entry}"),
+                more.iter()
+                    .map(|n| Exhibit::nic(*n, &node.name, format!("taken by the prefix {entry}")))
+                    .collect(),
             ));
             return;
         }

@@ -22,14 +22,16 @@
 //!
 //! ibv_reg_mr(3), ibv_create_cq(3); libibverbs warns `RLIMIT_MEMLOCK is N bytes`.
 
+use ncclctl_facts::Facts;
 use ncclctl_nccl::log::Signal;
 
 use crate::documents::{Documents, Platform};
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     documents: Some(documents),
     ..Rule::new("memlock-limit", Severity::Error, "locked-memory limit too small for registration")
@@ -134,4 +136,40 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
          root with capability IPC_LOCK (it does nothing for a non-root user)",
         incident.exhibits(places, 4),
     ));
+}
+
+/// Enough for the buffers of any number of connections that a job makes (NCCL registers some MiB for
+/// each).
+const ENOUGH: u64 = 1 << 30;
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        let Some(limit) = node.container.memlock.filter(|l| *l < ENOUGH) else { continue };
+        let usable = node
+            .rdma
+            .iter()
+            .any(|d| d.opened.as_deref() == Some("ok") && d.ports.iter().any(|p| p.active()));
+        let exempt = node.container.capabilities.iter().any(|c| c == "IPC_LOCK");
+        if !usable || exempt || node.gpus().is_empty() {
+            continue;
+        }
+        findings.push(
+            RULE.found(
+                Confidence::Likely,
+                format!(
+                    "{}: only {} of memory may be locked, and RDMA registers its buffers",
+                    node.name,
+                    ncclctl_facts::difference::size(limit)
+                ),
+                "ibv_reg_mr fails when the limit is reached, and init with it; IPC_LOCK helps root only",
+                "docker --ulimit memlock=-1, `ulimits: memlock: -1` in Compose; in a pod the limit is the \
+                 runtime's (LimitMEMLOCK=infinity of containerd)",
+                vec![Exhibit::fact(
+                    format!("{}.container.memlock", node.name),
+                    ncclctl_facts::difference::size(limit),
+                )],
+            )
+            .at(Severity::Warning),
+        );
+    }
 }

@@ -22,15 +22,17 @@
 //!
 //! NVIDIA/nccl#1716; NCCL 2.31 release notes.
 
+use ncclctl_facts::Facts;
 use ncclctl_nccl::Version;
 use ncclctl_nccl::log::Signal;
 
 use crate::documents::Documents;
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     documents: Some(documents),
     ..Rule::new("mig-not-supported", Severity::Error, "multi-rank job on MIG slices")
@@ -120,4 +122,24 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
         "use whole GPUs for NCCL jobs, or NCCL 2.31 with one rank a slice and NCCL_MNNVL_ENABLE=0",
         exhibits,
     ));
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        let slices: u32 = node.gpus().iter().filter_map(|g| g.mig).sum();
+        if slices < 2 {
+            continue;
+        }
+        findings.push(
+            RULE.found(
+                Confidence::Likely,
+                format!("{}: {slices} MIG slices are visible", node.name),
+                "slices have no peer access, and two slices of one GPU count as the same GPU: NCCL \
+                 refuses them before 2.29",
+                "one slice a process without NCCL between them, or whole GPUs",
+                vec![Exhibit::fact(format!("{}.gpu.mig", node.name), slices.to_string())],
+            )
+            .at(Severity::Warning),
+        );
+    }
 }

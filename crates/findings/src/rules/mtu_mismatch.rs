@@ -22,6 +22,7 @@
 //!
 //! RFC 8899; InfiniBand architecture, path MTU.
 
+use ncclctl_facts::Facts;
 use std::collections::BTreeMap;
 
 use crate::evidence::Evidence;
@@ -31,6 +32,7 @@ use crate::paths::host_name;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     trial: Some(look),
     incident: Some(incident),
     ..Rule::new("mtu-mismatch", Severity::Warning, "MTU differs between the hosts")
@@ -111,4 +113,33 @@ fn incident(incident: &Incident, findings: &mut Vec<Finding>) {
 
 fn bytes(code: u32) -> u32 {
     128 << code
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    // interfaces of the default route, or of the same name where that is not told
+    let of = |node: &Facts| -> Option<(String, u32)> {
+        let name = node.default_route.clone()?;
+        let interface = node.interfaces.iter().find(|i| i.name == name && i.mtu > 0)?;
+        Some((name, interface.mtu))
+    };
+    let all: Vec<(&Facts, String, u32)> =
+        nodes.iter().filter_map(|n| of(n).map(|(name, mtu)| (n, name, mtu))).collect();
+    let (Some(least), Some(most)) =
+        (all.iter().min_by_key(|a| a.2), all.iter().max_by_key(|a| a.2))
+    else {
+        return;
+    };
+    if least.2 == most.2 {
+        return;
+    }
+    findings.push(RULE.found(
+        Confidence::Likely,
+        format!("{} has MTU {}, {} has {}", least.0.name, least.2, most.0.name, most.2),
+        "packets of the larger size are dropped on the way where path MTU discovery is blocked: small \
+         messages pass and large ones hang",
+        "set the same MTU on every node and on the switches between them",
+        all.iter()
+            .map(|(n, name, mtu)| Exhibit::nic(name, &n.name, format!("MTU {mtu}")))
+            .collect(),
+    ));
 }

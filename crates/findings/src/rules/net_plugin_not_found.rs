@@ -22,11 +22,13 @@
 //!
 //! NCCL src/plugin/plugin_open.cc.
 
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_facts::Facts;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     ..Rule::new(
         "net-plugin-not-found",
@@ -86,5 +88,29 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
              /opt/amazon/efa/lib) to LD_LIBRARY_PATH or /etc/ld.so.conf.d",
             exhibits,
         ));
+    }
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        let efa = node.rdma.iter().any(ncclctl_facts::rdma::RdmaDevice::is_efa);
+        let only_efa = efa && node.rdma.iter().all(ncclctl_facts::rdma::RdmaDevice::is_efa);
+        let plugins: Vec<_> = node.software.plugins.iter().filter(|p| p.kind == "net").collect();
+        let hidden = !plugins.is_empty() && plugins.iter().all(|p| !p.found_by_loader);
+        if !only_efa || !hidden {
+            continue;
+        }
+        let folder = plugins[0].path.rsplit_once('/').map_or("", |(f, _)| f);
+        findings.push(
+            RULE.found(
+                Confidence::Certain,
+                format!("{}: {} is there and the loader does not search {folder}", node.name, plugins[0].path),
+                "NCCL loads its network plug-in by name; EFA works through the plug-in only, so the job \
+                 runs over sockets",
+                format!("LD_LIBRARY_PATH={folder}:$LD_LIBRARY_PATH, or a file in /etc/ld.so.conf.d and ldconfig"),
+                vec![Exhibit::fact(format!("{}.software.plugins", node.name), &plugins[0].path)],
+            )
+            .at(Severity::Error),
+        );
     }
 }

@@ -22,6 +22,7 @@
 //!
 //! The driver's own report of the negotiated speed.
 
+use ncclctl_facts::Facts;
 use std::collections::BTreeMap;
 
 use crate::evidence::Evidence;
@@ -31,6 +32,7 @@ use crate::paths::host_name;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     trial: Some(look),
     ..Rule::new("nic-below-rated-speed", Severity::Warning, "a NIC negotiated too low a speed")
 };
@@ -69,5 +71,41 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
             vec![Exhibit::nic(&nic.name, &name, line_rate(rate))],
         );
         findings.push(super::between_hosts(evidence, finding));
+    }
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        for device in &node.pci {
+            let Some(now) = device.link else { continue };
+            let port: u64 = node
+                .rdma
+                .iter()
+                .filter(|d| d.pci.as_deref() == Some(&device.address))
+                .flat_map(|d| &d.ports)
+                .filter(|p| p.active())
+                .filter_map(|p| p.mbits)
+                .sum();
+            // headers take some 5% of a slot's payload at 4 KiB requests
+            if port == 0 || now.mbits() as f64 * 0.95 >= port as f64 * 0.98 {
+                continue;
+            }
+            let name = device.names.first().cloned().unwrap_or_else(|| device.address.clone());
+            findings.push(RULE.found(
+                Confidence::Certain,
+                format!(
+                    "{}: {name} has a port of {} Gbit/s in a slot of {} Gbit/s ({} GT/s x{})",
+                    node.name,
+                    port / 1000,
+                    now.mbits() / 1000,
+                    now.gts,
+                    now.width
+                ),
+                "a NIC is worth the lower of its port and its slot",
+                "reseat the card or move it to a wider slot; look at the kernel log for link training \
+                 (`lspci -vv`, LnkSta against LnkCap)",
+                vec![Exhibit::nic(&name, &node.name, format!("{} GT/s x{}", now.gts, now.width))],
+            ));
+        }
     }
 }

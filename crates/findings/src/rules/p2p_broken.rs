@@ -22,13 +22,15 @@
 //!
 //! NCCL src/graph/paths.cc, src/transport/p2p.cc; NVML P2P status.
 
+use ncclctl_facts::Facts;
 use ncclctl_nccl::log::Signal;
 
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     ..Rule::new("p2p-broken", Severity::Error, "peer-to-peer between GPUs does not work")
 };
@@ -75,5 +77,57 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
             "look at `nvidia-smi topo -p2p n` for the pairs, then at IOMMU, ACS and NVLink state",
             incident.exhibits([at], 1),
         ));
+    }
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        let bridges = crate::nodes::redirecting(node);
+        let nvlink = node
+            .topology
+            .paths
+            .iter()
+            .flatten()
+            .any(|p| matches!(p, ncclctl_facts::topology::Path::Nvlink(_)));
+        // redirected and translated: only with an IOMMU at work do packets go astray
+        if bridges.is_empty() || nvlink || node.gpudirect.iommu == Some(false) {
+            continue;
+        }
+        let Some((a, b)) = crate::nodes::first_gpus(node) else { continue };
+        findings.push(
+            RULE.found(
+                Confidence::Likely,
+                format!("{}: {a} and {b} reach each other over PCIe only, and ACS redirects that", node.name),
+                "peer access is offered by the driver, its packets are sent to the root complex: an \
+                 all-reduce hangs or is slow",
+                "turn ACS off on the bridges above the GPUs; until then NCCL_P2P_DISABLE=1",
+                bridges
+                    .iter()
+                    .map(|b| Exhibit::fact(format!("{}.pci.{b}.acs", node.name), "redirects"))
+                    .collect(),
+            )
+            .at(Severity::Warning),
+        );
+    }
+    for node in nodes {
+        let Some(driver) = &node.gpu else { continue };
+        for peers in &driver.peers {
+            let linked = node.gpus().iter().any(|g| g.index == peers.a && g.nvlink_count() > 0);
+            // without NVLink a driver refuses by design on many boards
+            if !linked {
+                continue;
+            }
+            findings.push(RULE.found(
+                Confidence::Certain,
+                format!(
+                    "{}: the driver refuses peer access between GPU{} and GPU{} ({}), which have NVLink",
+                    node.name, peers.a, peers.b, peers.read
+                ),
+                "NCCL ends init when GPUs that are joined by NVLink can not reach each other",
+                "look at the kernel log for NVLink and Xid errors, restart the fabric manager, reset the GPUs",
+                vec![Exhibit::fact(format!("{}.gpu.peers", node.name), &peers.read)],
+            ));
+            break;
+        }
     }
 }

@@ -24,12 +24,13 @@
 //!
 //! mlx5 hw_counters; RoCE deployment guides.
 
-use crate::finding::Exhibit;
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
+use ncclctl_facts::Facts;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     ..Rule::new("roce-congestion", Severity::Warning, "drops or missing flow control on RoCE")
 };
@@ -83,5 +84,52 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
             exhibits,
         ));
         return;
+    }
+}
+
+/// Counters of trouble, and from which number on they tell of more than a bad minute.
+const COUNTERS: [(&str, u64); 5] = [
+    ("local_ack_timeout_err", 1_000),
+    ("out_of_sequence", 10_000),
+    ("packet_seq_err", 10_000),
+    ("np_ecn_marked_roce_packets", 1_000_000),
+    ("np_cnp_sent", 1_000_000),
+];
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        for device in &node.rdma {
+            for port in device.ports.iter().filter(|p| p.is_roce()) {
+                let over: Vec<(&str, u64)> = COUNTERS
+                    .iter()
+                    .filter_map(|(name, from)| {
+                        port.counters.get(*name).filter(|v| *v >= from).map(|v| (*name, *v))
+                    })
+                    .collect();
+                // marks and notifications alone are flow control at work: something must be lost too
+                let lost = over.iter().any(|(n, _)| !n.starts_with("np_"));
+                if !lost || over.len() < 2 {
+                    continue;
+                }
+                let text =
+                    over.iter().map(|(n, v)| format!("{n} {v}")).collect::<Vec<_>>().join(", ");
+                findings.push(RULE.found(
+                    Confidence::Likely,
+                    format!("{}: {} port {} lost packets: {text}", node.name, device.name, port.number),
+                    "packets were lost and sent again after time-outs: RoCE without working flow control \
+                     (or a link that went down in between)",
+                    "configure PFC and ECN on switches and NICs for the traffic class in use \
+                     (NCCL_IB_TC), check the GID after link events, and watch whether the counters grow",
+                    over.iter()
+                        .map(|(n, v)| {
+                            Exhibit::fact(
+                                format!("{}.{}.{}.{n}", node.name, device.name, port.number),
+                                v.to_string(),
+                            )
+                        })
+                        .collect(),
+                ));
+            }
+        }
     }
 }

@@ -23,14 +23,16 @@
 //!
 //! NCCL src/misc/shmutils.cc (2.12 and later), include/shm.h before; messages of 2.4 to 2.32.
 
+use ncclctl_facts::Facts;
 use ncclctl_nccl::log::Signal;
 
 use crate::documents::{Container, Documents, Platform, Pod, Source, Text};
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     documents: Some(documents),
     ..Rule::new("shm-too-small", Severity::Error, "/dev/shm is too small for the ranks of one node")
@@ -191,4 +193,31 @@ fn segment(text: &str) -> Option<u64> {
         let rest = &text[text.find(key)? + key.len()..];
         rest[..rest.find(|c: char| !c.is_ascii_digit())?].parse().ok()
     })
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        let Some(shm) = node.container.shm else { continue };
+        let gpus = node.gpus().len() as u64;
+        // each rank keeps some tens of MiB of buffers there; the default of the engines is 64 MiB
+        if gpus < 2 || shm >= gpus * (64 << 20) {
+            continue;
+        }
+        findings.push(RULE.found(
+            Confidence::Likely,
+            format!(
+                "{}: /dev/shm is {} for {gpus} GPUs",
+                node.name,
+                ncclctl_facts::difference::size(shm)
+            ),
+            "ranks of one host share their buffers there; when it is full, init fails, or a rank dies \
+             with a bus error",
+            "docker --shm-size=8g, `shm_size: 8gb` in Compose, an emptyDir of medium Memory on /dev/shm \
+             in a pod",
+            vec![Exhibit::fact(
+                format!("{}.container.shm", node.name),
+                ncclctl_facts::difference::size(shm),
+            )],
+        ));
+    }
 }

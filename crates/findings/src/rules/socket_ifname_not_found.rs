@@ -23,16 +23,18 @@
 //!
 //! NCCL src/misc/socket.cc, src/bootstrap.cc; messages of 2.4 to 2.32.
 
+use ncclctl_facts::Facts;
 use ncclctl_nccl::log::Signal;
 use ncclctl_nccl::log::address;
 
 use crate::documents::Documents;
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 use ncclctl_nccl::doubt::interface;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     documents: Some(documents),
     ..Rule::new(
@@ -109,4 +111,22 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
         remedy,
         incident.exhibits(places, 4),
     ));
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes.iter().filter(|n| !n.interfaces.is_empty()) {
+        let Some(value) = node.environment.get("NCCL_SOCKET_IFNAME") else { continue };
+        let Some(Err(none)) = crate::nodes::chosen(node) else { continue };
+        findings.push(
+            RULE.found(
+                Confidence::Certain,
+                format!("{}: {}", node.name, none.why),
+                "NCCL finds no interface at all and ends in init",
+                none.hint
+                    .clone()
+                    .unwrap_or_else(|| format!("name one of these: {}", none.here.join(", "))),
+                vec![Exhibit::fact(format!("{}.environment.NCCL_SOCKET_IFNAME", node.name), value)],
+            ),
+        );
+    }
 }

@@ -23,14 +23,16 @@
 //!
 //! NCCL src/misc/socket.cc ncclFindInterfaces.
 
+use ncclctl_facts::Facts;
 use ncclctl_nccl::log::address::is_link_local;
 
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::incident::{is_virtual_interface, subnet24};
 use crate::rule::Rule;
 
 pub(super) const RULE: Rule = Rule {
+    nodes: Some(nodes),
     incident: Some(look),
     ..Rule::new(
         "wrong-interface-nonroutable",
@@ -76,5 +78,36 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
             incident.exhibits([&p.bootstrap.at, &notice.at], 3),
         ));
         return;
+    }
+}
+
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        // only what the user's own list lets through: NCCL's own order is spoken of by other rules
+        let Some(value) = node.environment.get("NCCL_SOCKET_IFNAME") else { continue };
+        let Some(route) = &node.default_route else { continue };
+        let Some(chosen) = crate::nodes::chosen(node).and_then(Result::ok) else { continue };
+        if !chosen.iter().any(|c| c.name == *route) && !value.starts_with('^') {
+            continue;
+        }
+        let isolated: Vec<_> = chosen
+            .iter()
+            .filter(|c| c.name != *route && crate::nodes::isolated(c.address))
+            .collect();
+        if isolated.is_empty() {
+            continue;
+        }
+        let names: Vec<&str> = isolated.iter().map(|c| c.name.as_str()).collect();
+        findings.push(RULE.found(
+            Confidence::Certain,
+            format!("{}: NCCL_SOCKET_IFNAME={value} leaves {} eligible", node.name, names.join(", ")),
+            "these ports have link-local addresses only: nobody on another host is reached through them, \
+             and NCCL spreads its connections over every interface that it may use",
+            format!("name the one port with the route to the peers: NCCL_SOCKET_IFNAME=={route}"),
+            isolated
+                .iter()
+                .map(|c| Exhibit::nic(&c.name, &node.name, c.address.to_string()))
+                .collect(),
+        ));
     }
 }

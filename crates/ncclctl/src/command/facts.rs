@@ -52,19 +52,20 @@ enum Format {
 }
 
 pub(crate) fn run(arguments: &FactsArguments) -> anyhow::Result<Exit> {
-    let nodes = match &arguments.save {
-        Some(folder) => vec![capture::save(folder).map_err(|error| {
-            usage(format!("{} can not be written: {error}", folder.display()))
-        })?],
-        None if arguments.from.is_empty() => vec![Facts::collect(&Root::live())],
-        None => input::facts(&arguments.from)?,
-    };
-    let findings = ncclctl_findings::facts::judge(&nodes);
+    let nodes =
+        match &arguments.save {
+            Some(folder) => vec![capture::save(folder).map_err(|error| {
+                usage(format!("{} can not be written: {error}", folder.display()))
+            })?],
+            None if arguments.from.is_empty() => vec![Facts::collect(&Root::live())],
+            None => input::facts(&arguments.from)?,
+        };
+    let findings = ncclctl_findings::nodes::judge(&nodes);
     let mut result = FactsResult::new(nodes, findings);
     if let Some(path) = &arguments.diff {
         let host = FactsResult::read(&input::text(path)?)
             .map_err(|error| usage(format!("{}: {error}", path.display())))?;
-        let (Some(host), Some(here)) = (host.nodes.first(), result.nodes.first()) else {
+        let (Some(host), Some(here)) = (host.facts.first(), result.facts.first()) else {
             return Err(usage(format!("{} holds no node", path.display())));
         };
         result.difference = Some(difference::difference(here, host));
@@ -78,12 +79,12 @@ fn print(arguments: &FactsArguments, result: &FactsResult) -> anyhow::Result<()>
     output::text(&match arguments.output {
         Format::Json => serde_json::to_string_pretty(result)? + "\n",
         Format::Yaml => serde_saphyr::to_string(result)?,
-        Format::TopoXml => result.nodes.iter().map(topology_xml).collect(),
+        Format::TopoXml => result.facts.iter().map(topology_xml).collect(),
         Format::Table => {
             let mut text = match &result.difference {
                 Some(differences) => render_difference(differences, style.width),
                 None => result
-                    .nodes
+                    .facts
                     .iter()
                     .map(|n| render(n, style.width))
                     .collect::<Vec<_>>()
@@ -92,7 +93,7 @@ fn print(arguments: &FactsArguments, result: &FactsResult) -> anyhow::Result<()>
             if !result.findings.is_empty() {
                 text.push('\n');
                 for finding in &result.findings {
-                    text.push_str(&ncclctl_report::verdict::finding(finding, style));
+                    ncclctl_report::verdict::finding(&mut text, finding, style);
                 }
             }
             text
