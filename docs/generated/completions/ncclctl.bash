@@ -34,6 +34,9 @@ _ncclctl() {
             ncclctl,explain)
                 cmd="ncclctl__subcmd__explain"
                 ;;
+            ncclctl,facts)
+                cmd="ncclctl__subcmd__facts"
+                ;;
             ncclctl,logs)
                 cmd="ncclctl__subcmd__logs"
                 ;;
@@ -71,7 +74,7 @@ _ncclctl() {
 
     case "${cmd}" in
         ncclctl)
-            opts="-q -h -V --quiet --help --version bench worker show explain plan render exec vars deploy status logs cleanup rank completions man"
+            opts="-q -h -V --quiet --help --version bench worker show explain plan render exec facts vars deploy status logs cleanup rank completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -431,6 +434,40 @@ _ncclctl() {
                     ;;
                 --against)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__facts)
+            opts="-o -q -h -V --from --save --diff --output --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --save)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --diff)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml topo-xml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml topo-xml" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -34,6 +34,7 @@ complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "explain" -d 'Say wh
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "plan" -d 'Say which settings are needed here, and why'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "render" -d 'Write files from a plan: env file, nccl.conf, Compose, manifests, Dockerfile'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "exec" -d 'Set what is needed here and the user has not set, and become the program'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "facts" -d 'What this node or container really has, and what it can not see'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "vars" -d 'Look variables of NCCL up, and see which values are in force'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "deploy" -d 'Measure in containers of a Docker engine'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "status" -d 'Show the runs that `deploy` made'
@@ -167,6 +168,16 @@ complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -l agree -d 'Let t
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s h -l help -d 'Print help'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -l from -d 'Read a capture, a file of facts, or pasted output of `ip addr`, `ibstat`, `nvidia-smi topo -m` and the like, instead of this machine' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -l save -d 'Also write everything that was read, as a tree, to this new folder' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -l diff -d 'Say what this container can not see of its host, and what that costs' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -s o -l output -d 'Output format' -r -f -a "table\t'For people'
+json\t'One JSON document'
+yaml\t'The same as YAML'
+topo-xml\t'NCCL\'s topology file'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -s V -l version -d 'Print version'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l nccl -d 'Only what this release reads, with its defaults' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l pid -d 'Look at this process instead of the own environment' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l image-env -d 'Environment of an image: NAME=VALUE lines, or what `docker image inspect` prints' -r -F
