@@ -7,6 +7,7 @@ use ncclctl_nccl::log::{Notice, warning};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::documents;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rules::{self, RULES};
@@ -88,6 +89,7 @@ pub fn diagnose(incident: &Incident) -> Diagnosis {
             look(&incident.nodes, &mut findings);
         }
     }
+    findings.extend(documents::check(&incident.documents));
     let failed = findings
         .iter()
         .any(|f| f.severity == Severity::Error && !AFTERMATH.contains(&f.rule.as_str()));

@@ -3,6 +3,12 @@
 //!
 //! Readers fill it, rules only look. A thing that a document does not say is `None`, never a guess.
 
+mod compose;
+mod dockerfile;
+pub mod gather;
+mod kubernetes;
+mod lines;
+
 use std::ops::Range;
 
 use ncclctl_nccl::Version;
@@ -36,8 +42,36 @@ pub struct Documents {
     pub policies: Vec<Policy>,
     /// Names of the claim templates that hand out IMEX channels.
     pub channel_templates: Vec<String>,
-    /// Whether any ComputeDomain stands in the set.
+    /// ComputeDomains of the set.
     pub compute_domains: usize,
+    /// What some reader of an env file does not take as it looks.
+    pub slips: Vec<Slip>,
+}
+
+/// A slip in an env file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slip {
+    /// Kind.
+    pub kind: SlipKind,
+    /// Where.
+    pub at: Spot,
+    /// What is written.
+    pub text: String,
+}
+
+/// Kinds of slips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlipKind {
+    /// `export` before the name.
+    Export,
+    /// Blanks around `=`.
+    Blanks,
+    /// Quotes around the value.
+    Quotes,
+    /// A comment behind the value.
+    Comment,
+    /// A reference that only a shell expands.
+    Expansion,
 }
 
 /// One file.
@@ -705,4 +739,90 @@ pub struct Edit {
     pub text: String,
     /// Nothing but what was plainly meant changes.
     pub safe: bool,
+}
+
+fn same_line(a: &Exhibit, b: &Exhibit) -> bool {
+    match (a, b) {
+        (Exhibit::Text { file: f, line: l, .. }, Exhibit::Text { file: g, line: m, .. }) => {
+            f == g && l == m
+        }
+        _ => false,
+    }
+}
+
+/// NCCL that a release of PyTorch from PyPI asks for. Source: `requires_dist` of each release.
+fn torch_nccl(torch: &str) -> Option<Version> {
+    let mut parts = torch.split('.');
+    let (major, minor): (u32, u32) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some(match (major, minor) {
+        (2, 0) => Version::new(2, 14, 3),
+        (2, 1) => Version::new(2, 18, 1),
+        (2, 2) => Version::new(2, 19, 3),
+        (2, 3 | 4) => Version::new(2, 20, 5),
+        (2, 5 | 6) => Version::new(2, 21, 5),
+        (2, 7) => Version::new(2, 26, 2),
+        (2, 8) => Version::new(2, 27, 3),
+        (2, 9) => Version::new(2, 27, 5),
+        _ => return None,
+    })
+}
+
+/// NCCL's release in an image whose tag names it: `nccl-tests:2.25.1`, `…-nccl2.21.5-1`.
+fn image_version(image: &str) -> Option<Version> {
+    if let Some(tag) = image.strip_prefix("pytorch/pytorch:") {
+        return torch_nccl(tag.split('-').next()?);
+    }
+    let at = image.rfind("nccl")?;
+    let rest = &image[at..];
+    let start = rest.find("2.")?;
+    // a date or a CUDA release is none
+    let between = &rest["nccl".len()..start];
+    if !matches!(
+        between,
+        "" | ":" | "-" | "_" | "-tests:" | "_tests:" | "tests:" | ":v" | "-v" | "-tests:v"
+    ) {
+        return None;
+    }
+    let rest = &rest[start..];
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let version: Version = rest[..end].trim_end_matches('.').parse().ok()?;
+    (version.minor >= 3 && version.minor < 100).then_some(version)
+}
+
+/// Every rule over a set, each statement once, in the order of the files.
+pub fn check(set: &Documents) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for look in crate::rules::RULES.iter().filter_map(|rule| rule.documents) {
+        look(set, &mut findings);
+    }
+    let mut once: Vec<Finding> = Vec::new();
+    for finding in findings {
+        let said = once.iter().any(|o| {
+            o.rule == finding.rule
+                && o.evidence.first() == finding.evidence.first()
+                && o.message == finding.message
+        });
+        if !said {
+            once.push(finding);
+        }
+    }
+    // a line that is not read as it looks: what would be said of its parts follows from that
+    let misread: Vec<Exhibit> = once
+        .iter()
+        .filter(|f| f.rule == "env-file-syntax" && f.severity == Severity::Error)
+        .filter_map(|f| f.evidence.first().cloned())
+        .collect();
+    once.retain(|f| {
+        let follows = matches!(f.rule.as_str(), "env-value-misread" | "env-unknown-name");
+        !follows || !f.evidence.first().is_some_and(|e| misread.iter().any(|m| same_line(m, e)))
+    });
+    let place = |f: &Finding| match f.evidence.first() {
+        Some(Exhibit::Text { file, line, column, .. }) => {
+            let index = set.files.iter().position(|known| known.name == *file);
+            (index.unwrap_or(usize::MAX), *line, *column)
+        }
+        _ => (usize::MAX, 0, 0),
+    };
+    once.sort_by_key(place);
+    once
 }

@@ -10,6 +10,7 @@ use ncclctl_nccl::log::{At, Model, Notice, Process, Signal, failure};
 use ncclctl_nccl::nccl_tests::{self, Run};
 use ncclctl_nccl::ras::Report;
 
+use crate::documents::Documents;
 use crate::finding::Exhibit;
 
 /// What was handed in.
@@ -25,6 +26,8 @@ pub struct Incident {
     pub reports: Vec<(String, Report)>,
     /// Facts of nodes or containers: pasted output, captures, results of `facts`.
     pub nodes: Vec<ncclctl_facts::Facts>,
+    /// Files of the job: manifests, Dockerfiles, env files.
+    pub documents: Documents,
     /// Inputs that could not be read, with the reason.
     pub unreadable: Vec<(String, String)>,
 }
@@ -93,6 +96,7 @@ impl Incident {
             && self.dumps.is_empty()
             && self.reports.is_empty()
             && self.nodes.is_empty()
+            && self.documents.files.is_empty()
     }
 
     /// Every host that is named anywhere in it.

@@ -11,6 +11,8 @@ use ncclctl_nccl::{nccl_tests, pickle};
 
 use serde::Deserialize as _;
 
+use crate::documents::Spot;
+use crate::documents::gather::{self, Gather};
 use crate::incident::{Incident, TestRun};
 
 /// What an input is.
@@ -30,6 +32,7 @@ pub struct Intake {
     dumps: Vec<(String, Dump)>,
     reports: Vec<(String, Report)>,
     nodes: Vec<Facts>,
+    gather: Gather,
     unreadable: Vec<(String, String)>,
 }
 
@@ -37,7 +40,7 @@ pub struct Intake {
 pub const HEAD: usize = 1 << 16;
 
 /// What an input is, by its first bytes.
-pub fn recognise(_name: &str, head: &[u8]) -> Kind {
+pub fn recognise(name: &str, head: &[u8]) -> Kind {
     let head = &head[..head.len().min(HEAD)];
     if pickle::is_pickle(head) {
         return Kind::Whole;
@@ -54,7 +57,8 @@ pub fn recognise(_name: &str, head: &[u8]) -> Kind {
             || begins.contains("\"ncclctl/facts/")
             || begins.contains("\"out_of_bounds\"")
             || (begins.contains("\"results\"") && begins.contains("\"config\"")));
-    if known || ras::is_report(begins) { Kind::Whole } else { Kind::Log }
+    let document = gather::recognise(name, &text).is_some();
+    if known || document || ras::is_report(begins) { Kind::Whole } else { Kind::Log }
 }
 
 impl Intake {
@@ -96,6 +100,9 @@ impl Intake {
             // its lines may be signals to the log's rules too
             return false;
         }
+        if self.gather.add(name, &text).is_some() {
+            return true;
+        }
         if !text.trim_start().starts_with('{') {
             self.reports.push((name.to_owned(), ras::read_text(&text)));
             return true;
@@ -124,6 +131,15 @@ impl Intake {
         incident.reports = self.reports;
         incident.nodes = self.nodes;
         incident.unreadable = self.unreadable;
+        let (documents, unread) = self.gather.finish();
+        for broken in unread {
+            let Some(file) = documents.files.get(broken.file) else { continue };
+            let at = Spot { file: broken.file, span: broken.at..broken.at };
+            let (line, column, _) = at.line(&file.text);
+            let why = format!("line {line}, column {column}: {}", broken.why);
+            incident.unreadable.push((file.name.clone(), why));
+        }
+        incident.documents = documents;
         incident
     }
 }

@@ -29,6 +29,7 @@ mod efa_provider_missing;
 mod env_contradiction;
 mod env_deprecated_name;
 mod env_empty_value;
+mod env_file_syntax;
 mod env_mismatch_across_ranks;
 mod env_name_too_new;
 mod env_no_effect;
@@ -105,6 +106,7 @@ mod p2p_broken;
 pub(crate) mod peer_died;
 mod privileged_container;
 mod process_killed;
+mod provider_env_stale;
 mod rail_isolated_cross_nic;
 mod rank_behind;
 mod ras_address_exposed;
@@ -169,6 +171,7 @@ pub const RULES: &[&Rule] = &[
     &env_contradiction::RULE,
     &env_deprecated_name::RULE,
     &env_empty_value::RULE,
+    &env_file_syntax::RULE,
     &env_mismatch_across_ranks::RULE,
     &env_name_too_new::RULE,
     &env_no_effect::RULE,
@@ -245,6 +248,7 @@ pub const RULES: &[&Rule] = &[
     &peer_died::RULE,
     &privileged_container::RULE,
     &process_killed::RULE,
+    &provider_env_stale::RULE,
     &rail_isolated_cross_nic::RULE,
     &rank_behind::RULE,
     &ras_address_exposed::RULE,

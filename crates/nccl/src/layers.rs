@@ -126,8 +126,10 @@ pub enum Read {
 }
 
 /// Prefixes of variables that known plug-ins read, with who reads them.
-const PLUGINS: [(&str, &str); 8] = [
+const PLUGINS: [(&str, &str); 10] = [
     ("NCCL_FASTRAK_", "GPUDirect-TCPXO plug-in"),
+    ("NCCL_DYNAMIC_CHUNK_SIZE", "GPUDirect-TCPX and TCPXO plug-ins"),
+    ("NCCL_TUNER_CONFIG_PATH", "tuner of the GPUDirect-TCPXO plug-in"),
     ("NCCL_GPUDIRECTTCPX_", "GPUDirect-TCPX plug-in"),
     ("NCCL_GIB_", "gIB plug-in"),
     ("NCCL_SHIMNET_", "shimnet plug-in"),

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ncclctl_nccl::params;
 
-use crate::documents::Documents;
+use crate::documents::{Documents, Origin};
 use crate::evidence::Evidence;
 use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
@@ -47,6 +47,7 @@ pub(super) const RULE: Rule = Rule {
 /// Containers of one job whose settings differ, where NCCL needs them equal. What a launcher that
 /// is no rank sets is another matter.
 fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    env_files(set, findings);
     for (index, pod) in set.pods.iter().enumerate() {
         if pod.role.eq_ignore_ascii_case("launcher") {
             continue;
@@ -173,6 +174,49 @@ fn look(evidence: &Evidence, findings: &mut Vec<Finding>) {
         );
         let by_host = BY_HOST.contains(&name.as_str());
         findings.push(if by_host { finding.at(Severity::Info) } else { finding });
+    }
+}
+
+/// Env files that are named after hosts or ranks.
+fn env_files(set: &Documents, findings: &mut Vec<Finding>) {
+    const HOSTS: [&str; 8] = ["node", "host", "rank", "worker", "head", "master", "pod", "gpu"];
+    let file = |b: &crate::documents::Block| set.files.get(b.file).map_or("", |f| f.name.as_str());
+    let blocks: Vec<_> = set
+        .blocks
+        .iter()
+        .filter(|b| b.origin == Origin::EnvFile && HOSTS.iter().any(|h| file(b).contains(h)))
+        .collect();
+    let Some((first, others)) = blocks.split_first() else { return };
+    for other in others {
+        for setting in first.settings.iter().filter(|s| s.name.text.starts_with("NCCL_")) {
+            let name = setting.name.text.as_str();
+            let Some(theirs) = other.get(name).filter(|t| t.value.text != setting.value.text)
+            else {
+                continue;
+            };
+            if setting.open || params::get(name).is_some_and(params::Param::secret) {
+                continue;
+            }
+            let mut found = set.say(
+                &RULE,
+                Confidence::Likely,
+                &setting.value.at,
+                format!(
+                    "{name} is {} in {} and {} in {}",
+                    setting.value.text,
+                    file(first),
+                    theirs.value.text,
+                    file(other)
+                ),
+                "ranks of one job that are set differently choose differently: they hang, fail, or \
+                 the slowest decides for all",
+                format!("set {name} for the whole job in one place, or nowhere"),
+            );
+            found.evidence.push(set.exhibit(&theirs.value.at));
+            let by_host =
+                BY_HOST.contains(&name) || name.contains("DEBUG") || name.contains("FILE");
+            findings.push(if by_host { found.at(Severity::Info) } else { found });
+        }
     }
 }
 

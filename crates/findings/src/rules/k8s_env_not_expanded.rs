@@ -69,8 +69,27 @@ fn documents(set: &Documents, findings: &mut Vec<Finding>) {
                 .container
                 .and_then(|(p, c)| set.pods.get(p)?.containers.get(c))
                 .is_some_and(|c| c.foreign_env);
-            if block.origin == Origin::EnvFile || (block.origin == Origin::Conf && shell.is_none())
-            {
+            if block.origin == Origin::EnvFile {
+                // what `env` shows in a pod, or a list that was meant for one
+                let kubernetes =
+                    undefined(value).filter(|n| !n.bytes().any(|b| b.is_ascii_lowercase()));
+                if let Some(wanted) = kubernetes {
+                    findings.push(
+                        set.say(
+                            &RULE,
+                            Confidence::Possible,
+                            &setting.value.at,
+                            format!("{name} is the literal text {value}"),
+                            "$(NAME) is Kubernetes' form: env files expand nothing, and a shell would \
+                             run NAME as a command",
+                            format!("write the value of {wanted} itself"),
+                        )
+                        .at(Severity::Warning),
+                    );
+                }
+                continue;
+            }
+            if block.origin == Origin::Conf && shell.is_none() {
                 continue;
             }
             if let Some(reference) = shell {

@@ -221,7 +221,8 @@ pub fn no_effect(s: Setting<'_>, found: &mut Vec<Doubt>) {
             why,
             format!("take {} out", s.name),
         )
-        .writing(Write::Remove { safe: true }),
+        // the log level may be given when the job is started
+        .writing(Write::Remove { safe: !s.name.starts_with("NCCL_DEBUG") }),
     );
 }
 

@@ -146,7 +146,7 @@ pub fn misread(s: Setting<'_>, found: &mut Vec<Doubt>) {
         remedy,
     );
     // a switch that begins to work may take a transport away from a job that runs well
-    let safe = !s.name.ends_with("_DISABLE") && trap != Trap::LoggingOff;
+    let safe = same || !s.name.ends_with("_DISABLE") && trap != Trap::LoggingOff;
     found.push(match write {
         Some(value) => doubt.writing(Write::Value { value, safe }),
         None => doubt,
@@ -245,7 +245,7 @@ mod tests {
     fn what_was_meant() {
         for (name, value, want) in [
             ("NCCL_IB_DISABLE", "true", "Error 1 false"),
-            ("NCCL_IB_DISABLE", "False", "Info 0 false"),
+            ("NCCL_IB_DISABLE", "False", "Info 0 true"),
             ("NCCL_BUFFSIZE", "8M", "Warning 8388608 true"),
             ("NCCL_BUFFSIZE", "4MiB", "Warning 4194304 true"),
             ("NCCL_IB_TIMEOUT", "22 # slow fabric", "Info 22 true"),

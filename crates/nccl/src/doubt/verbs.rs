@@ -137,7 +137,9 @@ pub fn hca_prefix(s: Setting<'_>, found: &mut Vec<Doubt>) {
         return;
     }
     let Some(filter) = Filter::parse(s.value) else { return };
-    if filter.exact || filter.exclude {
+    // a list that is not read as it looks is a matter of its own
+    let body = s.value.trim_start_matches(['^', '=']);
+    if filter.exact || filter.exclude || body.contains([' ', ';', '^', '=', '*']) {
         return;
     }
     // `mlx5_1` is also the start of mlx5_10; 2 to 9 only in machines with twenty devices and more

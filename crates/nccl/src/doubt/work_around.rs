@@ -81,7 +81,7 @@ const WORK_AROUNDS: [WorkAround; 27] = [
         When::Words(&["SYS", "PXN", "4", "5", "6", "7", "8", "9"]),
         Weight::Warning,
         "forces GPUDirect RDMA across sockets",
-        "SYS is any distance: GPU and NIC of different sockets then speak over the inter-socket \
+        "4 and over are the old numbers of SYS, any distance: GPU and NIC of different sockets then speak over the inter-socket \
          link, often slower than through host memory. NCCL chooses PXB itself",
     ),
     around(

@@ -103,7 +103,7 @@ fn take_in(files: &[PathBuf]) -> anyhow::Result<Incident> {
         input::each(file, &mut intake)?;
     }
     let incident = intake.finish();
-    if incident.log.lines == 0 {
+    if incident.log.lines == 0 && incident.is_empty() {
         return Err(usage("nothing to explain: every input is empty"));
     }
     Ok(incident)
