@@ -62,8 +62,10 @@ pub fn recognise(name: &str, text: &str) -> Option<Form> {
         end -= 1;
     }
     let head = &text[..end];
-    // lines of a log that quote a command
-    if head.contains("NCCL INFO") || head.contains("NCCL WARN") {
+    // a log may quote a command, a manifest or a program
+    const LOG: [&str; 6] =
+        ["NCCL INFO", "NCCL WARN", "NCCL version", "Traceback (most", "ProcessGroupNCCL", "[rank"];
+    if LOG.iter().any(|sign| head.contains(sign)) {
         return None;
     }
     let base = name.rsplit('/').next().unwrap_or(name);
@@ -84,11 +86,16 @@ pub fn recognise(name: &str, text: &str) -> Option<Form> {
             return Some(Form::Dockerfile);
         }
     }
-    if head.contains("apiVersion")
-        && head.contains("kind")
-        && !base.ends_with(".py")
-        && !base.ends_with(".sh")
-    {
+    let opens = head
+        .lines()
+        .map(str::trim)
+        .find(|l| !l.is_empty() && !l.starts_with('#') && *l != "---")
+        .unwrap_or_default();
+    let manifest = yaml
+        || ["apiVersion:", "kind:", "metadata:", "items:", "spec:", "{", "- apiVersion:"]
+            .iter()
+            .any(|start| opens.starts_with(start));
+    if manifest && head.contains("apiVersion") && head.contains("kind") {
         return Some(Form::Manifest);
     }
     if line("services:") || (line("x-") && head.contains("\nservices:")) {
@@ -97,10 +104,8 @@ pub fn recognise(name: &str, text: &str) -> Option<Form> {
     if yaml {
         return None;
     }
-    if base.ends_with(".py")
-        || head.contains("os.environ[")
-        || line("import ") && head.contains("environ")
-    {
+    let python = (line("import ") || line("from ")) && head.contains("environ");
+    if base.ends_with(".py") || python {
         return Some(Form::Python);
     }
     if base.ends_with(".sh")
@@ -128,7 +133,9 @@ pub fn recognise(name: &str, text: &str) -> Option<Form> {
     {
         return Some(Form::EnvFile);
     }
-    (head.contains("export NCCL_") || head.contains("-x NCCL_")).then_some(Form::Shell)
+    let commands = ["export NCCL_", "mpirun ", "srun ", "docker run ", "torchrun "];
+    let script = head.contains("NCCL_") && commands.iter().any(|c| line(c));
+    script.then_some(Form::Shell)
 }
 
 impl Gather {
@@ -303,4 +310,50 @@ pub(super) fn conf_entries(text: &str) -> Vec<conf::Entry<'_>> {
             _ => None,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_their_content() {
+        for (name, text, form) in [
+            ("-", "apiVersion: v1\nkind: Pod\n", Some(Form::Manifest)),
+            ("a.json", "{\"apiVersion\": \"v1\", \"kind\": \"Pod\"}", Some(Form::Manifest)),
+            ("-", "x-a: &a {}\nservices:\n  a: {}\n", Some(Form::Compose)),
+            ("-", "FROM ubuntu\nRUN true\n", Some(Form::Dockerfile)),
+            ("x", "NCCL_DEBUG=INFO\n# c\nA=1\n", Some(Form::EnvFile)),
+            ("nccl.conf", "NCCL_DEBUG=INFO\n", Some(Form::Conf)),
+            ("run", "#!/bin/sh\ntrue\n", Some(Form::Shell)),
+            ("-", "export NCCL_DEBUG=INFO\nls -l\nmpirun x\n", Some(Form::Shell)),
+            ("a.py", "x = 1\n", Some(Form::Python)),
+            // logs that quote files
+            ("log", "+ export NCCL_DEBUG=INFO\nhello\n", None),
+            ("log", "export NCCL_DEBUG=INFO\nh:1:2 [0] NCCL INFO x\n", None),
+            ("log", "Traceback (most recent call last):\n  os.environ[\"NCCL_X\"]\n", None),
+            ("log", "event: {\"apiVersion\": \"v1\", \"kind\": \"Pod\"}\n", None),
+            ("values.yaml", "replicas: 1\n", None),
+            ("README", "see NCCL_DEBUG\n", None),
+        ] {
+            assert_eq!(recognise(name, text), form, "{name}: {text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn total(
+            name in "(a.yaml|Dockerfile|nccl.conf|x.sh|x.py|.env|-)",
+            text in "((FROM x\n|ENV A=|RUN |apiVersion: v1\nkind: Job\nspec: |services:\n  a: |NCCL_DEBUG=|export |environ\\[\"|[ \n\"'=$\\\\{}:<-]|\\PC){0,12})",
+        ) {
+            let mut gather = Gather::new(None, None, true);
+            gather.add(&name, &text);
+            let (set, _) = gather.finish();
+            for finding in super::super::check(&set) {
+                if let Some(fix) = finding.fix {
+                    proptest::prop_assert!(text.get(fix.start..fix.end).is_some(), "{fix:?}");
+                }
+            }
+        }
+    }
 }

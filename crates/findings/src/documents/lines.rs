@@ -39,7 +39,8 @@ pub(super) fn env_file(
         if body.is_empty() || body.starts_with('#') {
             continue;
         }
-        let whole = Spot { file, span: offset + at..offset + at + line.len() + 1 };
+        let whole =
+            Spot { file, span: offset + at..offset + (at + line.len() + 1).min(text.len()) };
         let (body, lead) = match body.strip_prefix("export ") {
             Some(rest) if !sourced => {
                 gather.set.slips.push(Slip {
@@ -121,7 +122,7 @@ pub(super) fn conf_file(file: usize, text: &str, offset: usize) -> Vec<Setting> 
                 file,
                 span: offset + span.start..offset + span.end,
             };
-            let line = entry.name_span.start..entry.value_span.end + 1;
+            let line = entry.name_span.start..(entry.value_span.end + 1).min(text.len());
             Setting {
                 name: Text { text: entry.name.to_owned(), at: at(entry.name_span) },
                 value: Text { text: entry.value.to_owned(), at: at(entry.value_span) },
@@ -180,8 +181,10 @@ fn assignments(text: &str) -> Vec<(usize, usize, String, usize, usize)> {
         {
             let before = &line[..equals];
             let start = before
-                .rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-                .map_or(0, |i| i + 1);
+                .char_indices()
+                .rev()
+                .find(|(_, c)| !(c.is_ascii_alphanumeric() || *c == '_'))
+                .map_or(0, |(i, c)| i + c.len_utf8());
             let name = &line[start..equals];
             let lead = line[..start].trim_end();
             let word = lead.rsplit([' ', '\t', ';', '&', '\'', '"']).next().unwrap_or_default();

@@ -235,7 +235,13 @@ pub fn virtual_one(s: Setting<'_>, found: &mut Vec<Doubt>) {
             Weight::Warning,
             format!("{} names {entry}: {what}", s.name),
             "no other host is reached over it; its address is the same on every node",
-            format!("write {}=^docker,lo, or the name of the interface to the other hosts", s.name),
+            match WHOLE_NAMES.contains(&s.name) {
+                true => "write the whole name of the interface to the other hosts".to_owned(),
+                false => format!(
+                    "write {}=^docker,lo, or the name of the interface to the other hosts",
+                    s.name
+                ),
+            },
         )
         .on(Part::In(place(s.value, entry))),
     );

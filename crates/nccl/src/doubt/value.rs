@@ -109,6 +109,16 @@ pub fn misread(s: Setting<'_>, found: &mut Vec<Doubt>) {
     if s.value.is_empty() || !param.read_in(s.version) || s.open() {
         return;
     }
+    if s.name == "NCCL_DEBUG" && s.value.eq_ignore_ascii_case("ATTN") && !s.version_known {
+        found.push(s.doubt(
+            "env-value-misread",
+            Weight::Info,
+            "NCCL_DEBUG=ATTN switches logging off before NCCL 2.32",
+            "ATTN is a level from 2.32 on; before, it is an unknown name, which is no logging at all",
+            "write NCCL_DEBUG=WARN with NCCL_DEBUG_LEVELS=ATTN, which every release takes",
+        ));
+        return;
+    }
     let taken = param.taken(s.value, s.version);
     let Some(trap) = taken.trap else { return };
     // a list of interfaces without a match is a matter of its own
