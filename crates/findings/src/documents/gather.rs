@@ -129,8 +129,8 @@ pub fn recognise(name: &str, text: &str) -> Option<Form> {
     if base.ends_with("nccl.conf") || base.starts_with("nccl") && base.ends_with(".conf") {
         return Some(Form::Conf);
     }
-    if all && head.contains("NCCL_") || all && (base.ends_with(".env") || base.starts_with(".env"))
-    {
+    let named = base.ends_with(".env") || base.starts_with(".env");
+    if all && (named || head.contains("NCCL_")) {
         return Some(Form::EnvFile);
     }
     let commands = ["export NCCL_", "mpirun ", "srun ", "docker run ", "torchrun "];

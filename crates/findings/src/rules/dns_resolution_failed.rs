@@ -40,6 +40,7 @@ pub(super) const RULE: Rule = Rule {
 /// The Service that gives pods of a StatefulSet or Indexed Job their names. One that is not in the
 /// set may be elsewhere, so that its absence is for information.
 fn documents(set: &Documents, findings: &mut Vec<Finding>) {
+    without_subdomain(set, findings);
     for pod in &set.pods {
         let Some(wanted) = pod.service_name.as_ref().or(pod.subdomain.as_ref()) else { continue };
         if wanted.text.is_empty() || wanted.text.contains(['$', '{']) || !pod.several(set) {
@@ -116,6 +117,46 @@ fn documents(set: &Documents, findings: &mut Vec<Finding>) {
                 .at(Severity::Warning),
             );
         }
+    }
+}
+
+/// An address of the form JOB-0.NAME in a Job whose pods have no subdomain, or another one.
+fn without_subdomain(set: &Documents, findings: &mut Vec<Finding>) {
+    for (pod, container) in set.containers() {
+        if pod.kind != "Job" || !pod.several(set) || pod.on_host_network() {
+            continue;
+        }
+        let Some(setting) = set.value(container, "MASTER_ADDR") else { continue };
+        let mut parts = setting.value.text.split('.');
+        let first = format!("{}-0", pod.owner.text);
+        let (Some(host), Some(domain)) = (parts.next(), parts.next()) else { continue };
+        if pod.owner.text.is_empty() || host != first {
+            continue;
+        }
+        let has = pod.subdomain.as_ref().map(|s| s.text.as_str());
+        if has == Some(domain) {
+            continue;
+        }
+        findings.push(
+            set.say(
+                &RULE,
+                Confidence::Certain,
+                &setting.value.at,
+                format!(
+                    "MASTER_ADDR={}, and the pods' subdomain is {}",
+                    setting.value.text,
+                    has.unwrap_or("not set")
+                ),
+                "a pod of a Job has a name in DNS only with `subdomain`, and a headless Service of that \
+                 name that selects it",
+                format!(
+                    "write `subdomain: {domain}` in the pod's spec, and add a Service {domain} with \
+                     `clusterIP: None` and selector job-name: {}",
+                    pod.owner.text
+                ),
+            )
+            .at(Severity::Error),
+        );
     }
 }
 
