@@ -4,6 +4,7 @@
 //! Readers fill it, rules only look. A thing that a document does not say is `None`, never a guess.
 
 mod compose;
+mod docker_run;
 mod dockerfile;
 pub mod gather;
 mod kubernetes;
@@ -555,6 +556,11 @@ impl Pod {
         self.host_network.as_ref().is_some_and(|t| t.is_true() || t.text == "host")
     }
 
+    /// Whether it is a `docker run` line.
+    pub fn is_command(&self) -> bool {
+        self.kind == "docker run"
+    }
+
     /// An annotation of the template.
     pub fn annotation(&self, key: &str) -> Option<&(Text, Text)> {
         self.annotations.iter().find(|(k, _)| k.text == key)
@@ -564,6 +570,7 @@ impl Pod {
     pub fn title(&self) -> String {
         let role = if self.role.is_empty() { String::new() } else { format!(" {}", self.role) };
         match self.platform {
+            Platform::Compose if self.is_command() => "docker run".to_owned(),
             Platform::Compose => format!("service {}", self.owner.text),
             Platform::Kubernetes => format!("{} {}{role}", self.kind, self.owner.text),
         }

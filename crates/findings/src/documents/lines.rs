@@ -1,5 +1,6 @@
 //! Files of lines: env files, NCCL's own format, shell scripts, Python programs.
 
+use super::docker_run;
 use super::gather::{Gather, conf_entries};
 use super::{Documents, Origin, Setting, Slip, SlipKind, Spot, Text};
 
@@ -220,6 +221,7 @@ fn assignments(text: &str) -> Vec<(usize, usize, String, usize, usize)> {
 /// A shell script. One setting may be given several times: the last that is reached counts, which
 /// a reader can not know, so that each stands for itself.
 pub(super) fn shell(gather: &mut Gather, file: usize, text: &str, offset: usize) {
+    docker_run::take(gather, file, text, offset);
     let mut settings = Vec::new();
     for (start, equals, value, from, to) in assignments(text) {
         let name = &text[start..equals];

@@ -58,7 +58,9 @@ fn documents(set: &Documents, findings: &mut Vec<Finding>) {
                     },
                     "all that NCCL wants of it is a large /dev/shm; containers of two pods that are to \
                      exchange memory need the same /dev/shm, which is rare",
-                    if compose {
+                    if pod.is_command() {
+                        "write `--shm-size=8g` instead"
+                    } else if compose {
                         "write `shm_size: 8gb` instead"
                     } else {
                         "take hostIPC out, and mount an emptyDir `{medium: Memory, sizeLimit: 8Gi}` at /dev/shm"

@@ -95,6 +95,10 @@ fn documents(set: &Documents, findings: &mut Vec<Finding>) {
                  `limits: {rdma/hca_shared_devices_a: 1}` (kubectl describe node names it), or take the \
                  setting out"
             }
+            Platform::Compose if pod.is_command() => {
+                "add `--device /dev/infiniband --cap-add IPC_LOCK --ulimit memlock=-1`, or take the \
+                 setting out"
+            }
             Platform::Compose => {
                 "write `devices: [/dev/infiniband:/dev/infiniband]`, `cap_add: [IPC_LOCK]` and \
                  `ulimits: {memlock: -1}`, or take the setting out"

@@ -71,7 +71,11 @@ fn documents(set: &Documents, findings: &mut Vec<Finding>) {
                         format!("{} has RDMA devices and no right to lock memory", container.name.text),
                         "verbs lock the memory that they register; a container's limit is small unless \
                          told otherwise: ibv_reg_mr fails, or NCCL takes sockets",
-                        "write `ulimits: {memlock: -1}` and `cap_add: [IPC_LOCK]` in the service",
+                        if pod.is_command() {
+                            "add `--ulimit memlock=-1 --cap-add IPC_LOCK`"
+                        } else {
+                            "write `ulimits: {memlock: -1}` and `cap_add: [IPC_LOCK]` in the service"
+                        },
                     )
                     .at(Severity::Warning),
                 );

@@ -48,6 +48,10 @@ fn documents(set: &Documents, findings: &mut Vec<Finding>) {
                  resource (`rdma/…: 1`), an emptyDir `{medium: Memory}` at /dev/shm, and `capabilities: \
                  {add: [IPC_LOCK]}` as root only where the node's memlock limit is small"
             }
+            Platform::Compose if pod.is_command() => {
+                "take --privileged out; what NCCL needs at full speed: `--gpus all --shm-size=8g`, and \
+                 for RDMA `--device /dev/infiniband --cap-add IPC_LOCK --ulimit memlock=-1`"
+            }
             Platform::Compose => {
                 "take `privileged` out; what NCCL needs at full speed: `gpus: all`, `shm_size: 8gb`, and for \
                  RDMA `devices: [/dev/infiniband:/dev/infiniband]`, `cap_add: [IPC_LOCK]`, `ulimits: \

@@ -57,6 +57,9 @@ fn documents(set: &Documents, findings: &mut Vec<Finding>) {
             |text| text.at.clone(),
         );
         let remedy = match pod.platform {
+            Platform::Compose if pod.is_command() => {
+                "add `--shm-size=8g` (or `--ipc=host`, which shares it with the host)".to_owned()
+            }
             Platform::Compose => {
                 "write `shm_size: 8gb` in the service (or `ipc: host`, which shares it with the host)"
                     .to_owned()
