@@ -17,7 +17,6 @@ use ncclctl_findings::{Diagnosis, Severity, diagnose};
 struct Case {
     name: String,
     folder: PathBuf,
-    kind: String,
     inputs: Vec<String>,
     expected: Vec<String>,
     must_not: Vec<String>,
@@ -42,7 +41,6 @@ fn cases() -> Vec<Case> {
             };
             Some(Case {
                 name: folder.file_name()?.to_string_lossy().into_owned(),
-                kind: field("kind").trim_matches('"').to_owned(),
                 inputs: list("inputs"),
                 expected: list("expected"),
                 must_not: list("must_not"),
