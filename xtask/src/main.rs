@@ -41,6 +41,8 @@ fn generate() -> anyhow::Result<BTreeMap<String, String>> {
     );
     let schema = schemars::schema_for!(ncclctl_report::facts::FactsResult);
     files.insert("schemas/facts.v1.json".to_owned(), serde_json::to_string_pretty(&schema)? + "\n");
+    let schema = schemars::schema_for!(ncclctl_report::lint::LintResult);
+    files.insert("schemas/lint.v1.json".to_owned(), serde_json::to_string_pretty(&schema)? + "\n");
     let schema = schemars::schema_for!(ncclctl_report::plan::PlanResult);
     files.insert("schemas/plan.v1.json".to_owned(), serde_json::to_string_pretty(&schema)? + "\n");
     let schema = schemars::schema_for!(ncclctl_report::vars::VarsResult);

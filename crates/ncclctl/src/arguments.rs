@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Render(Box<command::render::Render>),
     /// Set what is needed here and the user has not set, and become the program
     Exec(command::exec::Exec),
+    /// Find mistakes in Dockerfiles, Compose files, manifests, env files, before anything runs
+    Lint(command::lint::Lint),
     /// What this node or container really has, and what it can not see
     Facts(command::facts::FactsArguments),
     /// Look variables of NCCL up, and see which values are in force

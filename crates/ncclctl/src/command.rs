@@ -7,6 +7,7 @@ pub(crate) mod deploy;
 pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod facts;
+pub(crate) mod lint;
 pub(crate) mod logs;
 pub(crate) mod look;
 pub(crate) mod man;
@@ -33,6 +34,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Render(render) => render::run(&render),
         Command::Exec(exec) => exec::run(&exec, quiet),
         Command::Facts(facts) => facts::run(&facts),
+        Command::Lint(lint) => lint::run(&lint),
         Command::Vars(vars) => vars::run(&vars),
         Command::Deploy(deploy) => deploy::run(&deploy, quiet),
         Command::Status(status) => status::run(&status),

@@ -40,6 +40,61 @@ pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
     })
 }
 
+/// Largest file that is looked at as a document.
+const LARGEST_DOCUMENT: u64 = 100 << 20;
+
+/// Hands every file below a path to `take`, .gitignore respected, with its text or why it has none.
+#[expect(clippy::disallowed_methods, reason = "this is the input module")]
+pub(crate) fn documents(
+    path: &Path,
+    take: &mut dyn FnMut(&str, Result<String, String>),
+) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        take("-", Ok(text(path)?));
+        return Ok(());
+    }
+    if !path.exists() {
+        return Err(usage(format!("{} is not there", path.display())));
+    }
+    let named = path.is_file();
+    // links are not followed: a loop of them would never end
+    for entry in ignore::WalkBuilder::new(path).hidden(false).sort_by_file_name(Ord::cmp).build() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                take(&path.display().to_string(), Err(error.to_string()));
+                continue;
+            }
+        };
+        if !entry.file_type().is_some_and(|t| t.is_file()) || in_git(entry.path()) {
+            continue;
+        }
+        let name = entry.path().strip_prefix("./").unwrap_or(entry.path()).display().to_string();
+        if entry.metadata().is_ok_and(|m| m.len() > LARGEST_DOCUMENT) {
+            take(&name, Err(format!("larger than {} MiB", LARGEST_DOCUMENT >> 20)));
+            continue;
+        }
+        match std::fs::read(entry.path()) {
+            Ok(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => take(&name, Ok(text)),
+                // a picture or a program among the files is none of ours; one that was named is
+                Err(error) if named => {
+                    let at = error.utf8_error().valid_up_to();
+                    let line = error.as_bytes()[..at].iter().filter(|b| **b == b'\n').count() + 1;
+                    take(&name, Err(format!("not UTF-8 text from line {line} on")));
+                }
+                Err(_) => {}
+            },
+            Err(error) => take(&name, Err(error.to_string())),
+        }
+    }
+    Ok(())
+}
+
+fn in_git(path: &Path) -> bool {
+    path.components().any(|c| c.as_os_str() == ".git")
+}
+
 /// Facts of what the user names: captures, results of `facts`, pasted output.
 pub(crate) fn facts(paths: &[std::path::PathBuf]) -> anyhow::Result<Vec<ncclctl_facts::Facts>> {
     let mut all = Vec::new();

@@ -6,6 +6,7 @@ pub mod envelope;
 pub mod explain;
 pub mod facts;
 pub mod junit;
+pub mod lint;
 pub mod network;
 pub mod plan;
 pub mod progress;

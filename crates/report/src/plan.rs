@@ -253,7 +253,7 @@ mod tests {
                      has TCP sockets): a job over both hangs in init unless all use sockets; this
                      costs the RDMA rate on every node
             without  gpu-a would try RDMA or a plug-in, the others sockets
-          NCCL_SOCKET_IFNAME=en
+          NCCL_SOCKET_IFNAME==eno1,ens3
             why      10.0.0.0/24 is the network that all nodes share; it carries bootstrap and
                      data
             without  NCCL takes ibp12s0 on gpu-a
@@ -275,10 +275,11 @@ mod tests {
                   ephemeral ports, which no port mapping covers
 
         asked about what is there
-          warning env-workaround-left (gpu-a): NCCL_P2P_DISABLE=1 was left in place
+          warning env-workaround-left (gpu-a): NCCL_P2P_DISABLE=1 turns peer access off
                   NVLink and PCIe peer access are not used: traffic between GPUs of one node goes
                   through host memory, often at a tenth of the rate
-                  do: take NCCL_P2P_DISABLE out, and see whether what it was for is still there
+                  do: take NCCL_P2P_DISABLE out; if the fault that it was for is still there, mend
+                      that
           warning silent-tcp-fallback (gpu-a): there are active RDMA ports that the job does not
                   use
                   the nodes have not one RDMA network in common (gpu-a has InfiniBand; gpu-b has

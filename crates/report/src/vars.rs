@@ -352,14 +352,14 @@ mod tests {
           from      /etc/nccl.conf:1
           read      yes, by NCCL 2.30.7
           taken as  8: `M` is ignored
-          do        write the whole number
+          do        write NCCL_BUFFSIZE=8388608
 
         NCCL_IB_DISABLE=true
           from      image ENV (image.json)
           overrides 1 from /etc/nccl.conf:2
           read      yes, by NCCL 2.30.7
           taken as  0: text counts as 0
-          do        write one of: 0,1
+          do        write NCCL_IB_DISABLE=1
 
         NCCL_LL_THRESHOLD=0
           from      image ENV (image.json)

@@ -37,6 +37,9 @@ _ncclctl() {
             ncclctl,facts)
                 cmd="ncclctl__subcmd__facts"
                 ;;
+            ncclctl,lint)
+                cmd="ncclctl__subcmd__lint"
+                ;;
             ncclctl,logs)
                 cmd="ncclctl__subcmd__logs"
                 ;;
@@ -74,7 +77,7 @@ _ncclctl() {
 
     case "${cmd}" in
         ncclctl)
-            opts="-q -h -V --quiet --help --version bench worker show explain plan render exec facts vars deploy status logs cleanup rank completions man"
+            opts="-q -h -V --quiet --help --version bench worker show explain plan render exec lint facts vars deploy status logs cleanup rank completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -468,6 +471,40 @@ _ncclctl() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "table json yaml topo-xml" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__lint)
+            opts="-o -q -h -V --output --nccl --driver --pedantic --fix --unsafe --diff --explain --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "text json github" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "text json github" -- "${cur}"))
+                    return 0
+                    ;;
+                --nccl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --driver)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --explain)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

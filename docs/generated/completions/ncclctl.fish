@@ -34,6 +34,7 @@ complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "explain" -d 'Say wh
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "plan" -d 'Say which settings are needed here, and why'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "render" -d 'Write files from a plan: env file, nccl.conf, Compose, manifests, Dockerfile'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "exec" -d 'Set what is needed here and the user has not set, and become the program'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "lint" -d 'Find mistakes in Dockerfiles, Compose files, manifests, env files, before anything runs'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "facts" -d 'What this node or container really has, and what it can not see'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "vars" -d 'Look variables of NCCL up, and see which values are in force'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "deploy" -d 'Measure in containers of a Docker engine'
@@ -168,6 +169,19 @@ complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -l agree -d 'Let t
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s h -l help -d 'Print help'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -s o -l output -d 'Output format' -r -f -a "text\t'For people: the line, the span, why, what to write'
+json\t'One JSON document'
+github\t'Annotations of GitHub Actions'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l nccl -d 'NCCL release that the job uses, where no file says it' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l driver -d 'GPU driver of the nodes, like 535' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l explain -d 'Say what a rule is about, and end' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l pedantic -d 'Speak of what is only possible too'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l fix -d 'Write the safe edits into the files'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l unsafe -d 'With --fix or --diff: also edits that may change more than what was meant'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l diff -d 'Show the edits and write nothing'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -s V -l version -d 'Print version'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -l from -d 'Read a capture, a file of facts, or pasted output of `ip addr`, `ibstat`, `nvidia-smi topo -m` and the like, instead of this machine' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -l save -d 'Also write everything that was read, as a tree, to this new folder' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -l diff -d 'Say what this container can not see of its host, and what that costs' -r -F

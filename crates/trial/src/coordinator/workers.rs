@@ -352,7 +352,13 @@ impl Worker {
                     Ok(None) => {
                         Inbound::Gone("its connection closed (the process ended)".to_owned())
                     }
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    // a reset is the same end with something unread in between
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+                        ) =>
+                    {
                         Inbound::Gone("its connection closed (the process ended)".to_owned())
                     }
                     Err(error) => Inbound::Gone(format!("its connection broke: {error}")),
