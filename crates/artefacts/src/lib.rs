@@ -1,4 +1,4 @@
-//! Plans -> files ([`write`]), and files -> trees with byte spans ([`tree`]). Pure: nothing here touches a disk.
+//! Plans -> files ([`mod@write`]), and files -> trees with byte spans ([`tree`]). Pure: nothing here touches a disk.
 
 pub mod tree;
 pub mod write;

@@ -211,7 +211,7 @@ json\t'One JSON document'"
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and __fish_seen_subcommand_from show" -s V -l version -d 'Print version'
-complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l host -d 'Engine: unix:///PATH, ssh://[USER@]HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l host -d 'Engine: unix:///PATH, ssh://USER@HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l workers -d 'Workers, a container each' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l image -d 'Image of the workers; any with glibc, already on the engine' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l network -d 'bridge (an own one), host, macvlan=INTERFACE (an own one), or the name of a network that is there' -r
@@ -237,19 +237,19 @@ complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -l keep -d 'Leav
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand deploy" -s V -l version -d 'Print version'
-complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -l host -d 'Engine: unix:///PATH, ssh://[USER@]HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -l host -d 'Engine: unix:///PATH, ssh://USER@HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -l json -d 'One JSON document'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -s h -l help -d 'Print help'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand status" -s V -l version -d 'Print version'
-complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -l host -d 'Engine: unix:///PATH, ssh://[USER@]HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -l host -d 'Engine: unix:///PATH, ssh://USER@HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -l tail -d 'Only the last lines of each container' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -s f -l follow -d 'Go on until the run ends'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -l all -d 'The coordinator\'s standard output too: the result, as JSON'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -s h -l help -d 'Print help'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand logs" -s V -l version -d 'Print version'
-complete -c ncclctl -n "__fish_ncclctl_using_subcommand cleanup" -l host -d 'Engine: unix:///PATH, ssh://[USER@]HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand cleanup" -l host -d 'Engine: unix:///PATH, ssh://USER@HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand cleanup" -l all -d 'Every run on this engine'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand cleanup" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand cleanup" -s h -l help -d 'Print help'

@@ -107,7 +107,7 @@ pub(crate) struct Deploy {
 /// Which engine.
 #[derive(Debug, Args)]
 pub(crate) struct Host {
-    /// Engine: unix:///PATH, ssh://[USER@]HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine's]
+    /// Engine: unix:///PATH, ssh://USER@HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine's]
     #[arg(long, value_name = "ADDRESS", help_heading = "Where")]
     host: Option<String>,
 }
