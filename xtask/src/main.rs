@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 mod dist;
+mod machines;
 mod packages;
 mod pages;
 mod sbom;
@@ -17,8 +18,14 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["generate"] => write(&generate()?),
-        ["generate", "--check"] => check(&generate()?),
+        ["generate"] => {
+            machines::write(&repository())?;
+            write(&generate()?)
+        }
+        ["generate", "--check"] => {
+            machines::check(&repository())?;
+            check(&generate()?)
+        }
         ["dist"] => dist::run(&repository(), false),
         ["dist", "--twice"] => dist::run(&repository(), true),
         _ => bail!("usage: cargo xtask generate [--check] | dist [--twice]"),

@@ -91,7 +91,7 @@ fn copy(root: &Root, folder: &Path, path: &str, done: &mut BTreeSet<String>) -> 
         Err(_) if root.real(&at).is_some() => {
             std::fs::create_dir_all(&place)?;
             if keeps_names(&at) {
-                for name in root.list(&at) {
+                for name in root.list(&at).into_iter().filter(|n| decides(&at, n)) {
                     let entry = place.join(&name);
                     match root.link(&format!("{at}/{name}")) {
                         Some(target) if !entry.is_symlink() => symlink(target, entry)?,
@@ -117,6 +117,12 @@ fn keeps_names(at: &str) -> bool {
         || at.contains("site-packages")
         || at.contains("dist-packages")
         || at == "/sys/kernel/iommu_groups"
+}
+
+/// Whether a name in such a folder decides anything: of the hundreds of libraries of an image only
+/// those that collectors look for are kept.
+fn decides(at: &str, name: &str) -> bool {
+    at.starts_with("/sys/") || crate::software::looks_for(name)
 }
 
 #[cfg(test)]

@@ -59,7 +59,10 @@ pub(crate) fn collect(root: &Root, _: &Live, facts: &mut Facts) {
     let flags = root.read("/proc/cpuinfo").unwrap_or_default();
     let guest =
         flags.lines().any(|l| l.starts_with("flags") && l.split(' ').any(|f| f == "hypervisor"));
-    if guest {
+    // Arm processors have no such flag; bare-metal instances of clouds keep the cloud's names
+    let named = ["QEMU", "Amazon EC2", "Google", "VMware"].iter().any(|v| vendor.contains(v))
+        && !product.contains(".metal");
+    if guest || (flags.contains("CPU implementer") && named) {
         p.hypervisor = Some(
             match (vendor, product) {
                 (v, _) if v.contains("QEMU") => "kvm",

@@ -53,6 +53,8 @@ pub struct Container {
     pub sys_read_only: Option<bool>,
     /// Free 2 MiB pages.
     pub huge_pages: Option<u64>,
+    /// Memory may be asked of a chosen NUMA node; refused, NCCL's host buffers may be far from the GPU.
+    pub memory_policy: Option<bool>,
     /// Device files and what opening them said.
     pub devices: std::collections::BTreeMap<String, String>,
 }
@@ -125,6 +127,7 @@ pub(crate) fn collect(root: &Root, live: &Live, facts: &mut Facts) {
         c.shm = Some(bytes);
         c.shm_mounted = Some(mounted);
     }
+    c.memory_policy = live.mempolicy.as_ref().map(|said| said == "ok");
     groups(root, &cgroup, &mut c, &mut facts.missing);
     for (name, first) in FIRST {
         let shared = namespace(root, name).map(|inode| inode == first);

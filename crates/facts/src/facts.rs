@@ -33,6 +33,8 @@ pub struct Facts {
     pub interfaces: Vec<Interface>,
     /// Interface that the default route leaves by.
     pub default_route: Option<String>,
+    /// IPv4 routes, default first.
+    pub routes: Vec<crate::net::route::Line>,
     /// RDMA devices.
     pub rdma: Vec<RdmaDevice>,
     /// GPUs, NICs and RDMA devices in the PCI tree.
@@ -86,10 +88,10 @@ pub const COLLECTORS: &[Collector] = &[
     Collector { name: "gpu", collect: crate::gpu::collect },
     Collector { name: "rdma", collect: crate::rdma::collect },
     Collector { name: "pci", collect: crate::pci::collect },
+    Collector { name: "platform", collect: crate::cloud::collect },
     Collector { name: "topology", collect: crate::topology::collect },
     Collector { name: "software", collect: crate::software::collect },
     Collector { name: "gpudirect", collect: crate::gpudirect::collect },
-    Collector { name: "platform", collect: crate::cloud::collect },
 ];
 
 impl Facts {
@@ -106,6 +108,7 @@ impl Facts {
             boot_id: crate::identity::boot_id(root),
             interfaces: live.interfaces.clone(),
             default_route: crate::net::route::default_interface(root),
+            routes: crate::net::route::table(root),
             cpus: live.cpus,
             port_range: port_range(root),
             environment: live.environment.clone(),

@@ -1,6 +1,7 @@
 //! GPUs and their driver: by NVML where it can be loaded, else by what the driver and the PCI tree
 //! show in files.
 
+mod fabric;
 mod nvml;
 
 use schemars::JsonSchema;
@@ -26,6 +27,8 @@ pub struct Driver {
     pub gpus: Vec<Gpu>,
     /// Pairs of GPUs whose peer access over NVLink or PCIe the driver reports as not possible.
     pub peers: Vec<Peers>,
+    /// Confidential computing is on; NCCL then can not use peer access without encryption.
+    pub confidential: Option<bool>,
     /// Where it comes from: `NVML`, `/proc/driver/nvidia`.
     pub source: String,
 }
@@ -50,6 +53,8 @@ pub struct Gpu {
     pub numa: Option<u32>,
     /// Active NVLinks by peer.
     pub nvlinks: Vec<NvLinks>,
+    /// The NVLink fabric that it belongs to, where there is one.
+    pub fabric: Option<Fabric>,
     /// MIG mode is on; how many slices are visible.
     pub mig: Option<u32>,
     /// PCIe link now: generation and lanes.
@@ -70,6 +75,31 @@ pub struct NvLinks {
     pub count: u32,
     /// NVLink generation.
     pub version: Option<u32>,
+    /// Speed of one link in each direction, megabytes per second.
+    pub speed: Option<u64>,
+}
+
+/// The NVLink fabric of a GPU, as fabric manager or IMEX registered it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Fabric {
+    /// `not started`, `in progress`, `completed`.
+    pub state: String,
+    /// NVML's return value of the registration; 0 is success.
+    pub status: u32,
+    /// Cluster's UUID; `None` where the fabric ends at this node.
+    pub cluster: Option<String>,
+    /// Clique: GPUs of one cluster and clique reach each other by NVLink.
+    pub clique: u32,
+    /// The fabric reports less bandwidth than it should have.
+    pub degraded: bool,
+}
+
+impl Fabric {
+    /// Whether NVLink reaches other nodes: NCCL asks the same (`src/mnnvl.cc`).
+    pub fn reaches_nodes(&self) -> bool {
+        self.state == "completed" && self.cluster.is_some()
+    }
 }
 
 /// A pair of GPUs and what the driver says of their peer access.
@@ -134,10 +164,11 @@ pub(crate) fn collect(root: &Root, live: &Live, facts: &mut Facts) {
         }
     }
     if live.nvml.is_none() && !driver.gpus.is_empty() {
-        facts.missing.push(Missing::new(
-            "NVML",
-            "NVLink, MIG and peer access are unknown without libnvidia-ml.so.1",
-        ));
+        let costs = "NVLink, MIG and peer access are unknown";
+        match facts.missing.iter_mut().find(|m| m.source == "NVML") {
+            Some(known) => known.why = format!("{}: {costs}", known.why),
+            None => facts.missing.push(Missing::new("NVML", costs)),
+        }
     }
     facts.gpu = Some(driver);
 }

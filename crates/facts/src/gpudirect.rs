@@ -61,7 +61,16 @@ pub(crate) fn collect(root: &Root, live: &Live, facts: &mut Facts) {
         if facts.software.verbs.is_none() {
             reasons.push("libibverbs.so.1 is not installed here".to_owned());
         }
-        if !g.peermem && !g.dmabuf {
+        let efa = facts.rdma.iter().all(crate::rdma::RdmaDevice::is_efa);
+        let own = efa && root.exists("/sys/module/efa_nv_peermem");
+        if efa && !own && !g.peermem && !g.dmabuf {
+            // older EFA drivers link to NVIDIA's at build time, which leaves no mark
+            g.reasons =
+                vec!["EFA's driver may have a way of its own, which leaves no mark".to_owned()];
+            facts.gpudirect = g;
+            return;
+        }
+        if !g.peermem && !g.dmabuf && !own {
             reasons.push(format!(
                 "neither nvidia_peermem is loaded nor DMA-BUF possible (kernel {}, {}, driver {})",
                 if live.kernel.is_empty() { "unknown" } else { &live.kernel },
@@ -73,7 +82,9 @@ pub(crate) fn collect(root: &Root, live: &Live, facts: &mut Facts) {
                 driver.and_then(|d| d.version.as_deref()).unwrap_or("unknown")
             ));
         }
-        g.way = if g.dmabuf {
+        g.way = if own {
+            Some("efa_nv_peermem".to_owned())
+        } else if g.dmabuf {
             Some("DMA-BUF".to_owned())
         } else {
             g.peermem.then(|| "nvidia_peermem".to_owned())

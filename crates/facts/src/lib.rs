@@ -15,6 +15,7 @@ pub mod gpudirect;
 pub mod identity;
 pub mod live;
 pub mod memory;
+mod mempolicy;
 pub mod net;
 mod netlink;
 pub mod pasted;

@@ -32,6 +32,8 @@ pub struct Live {
     pub shm: Option<(u64, bool)>,
     /// Device files: what opening them for reading and writing said (`ok`, or the error).
     pub opened: BTreeMap<String, String>,
+    /// What asking for the memory policy said (`ok`, or the error).
+    pub mempolicy: Option<String>,
     /// Processors in the affinity mask.
     pub cpus: u32,
     /// GPUs and driver by NVML.
@@ -73,6 +75,7 @@ fn ask(root: &Root) -> Live {
         Err(error) => live.missing.push(Missing::new("netlink", error.to_string())),
     }
     live.shm = shm(root);
+    live.mempolicy = Some(crate::mempolicy::ask());
     live.cpus = rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count());
     for folder in ["/dev/infiniband", "/dev/nvidia-caps-imex-channels"] {
         for name in root.list(folder) {

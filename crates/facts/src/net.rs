@@ -1,6 +1,7 @@
 //! Network interfaces of the namespace that this process is in.
 
 mod collect;
+mod purpose;
 pub mod route;
 
 use std::net::IpAddr;
@@ -9,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::collect::interfaces;
+pub use self::purpose::Purpose;
 
 /// What kind of link an interface is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +59,15 @@ pub struct Interface {
     pub reported_mbits: Option<u64>,
     /// Half duplex reported.
     pub half_duplex: bool,
+    /// Mode of a bond, as the kernel names it: `802.3ad`, `active-backup`.
+    #[serde(default)]
+    pub bond_mode: Option<String>,
+    /// PCI address of the physical function, where it is a virtual one.
+    #[serde(default)]
+    pub function_of: Option<String>,
+    /// Virtual functions that are switched on, where it is a physical one that can have some.
+    #[serde(default)]
+    pub functions: Option<u32>,
     /// Name of the bond or bridge that it belongs to.
     pub master: Option<String>,
 }

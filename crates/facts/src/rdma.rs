@@ -9,6 +9,9 @@ use crate::facts::Facts;
 use crate::live::Live;
 use crate::root::Root;
 
+/// Most entries of a partition table that are read.
+const PKEYS: usize = 128;
+
 /// Most entries of a GID table that are read.
 const GIDS: usize = 256;
 
@@ -52,6 +55,8 @@ pub struct Port {
     pub mbits: Option<u64>,
     /// Local identifier; 0 without a subnet manager.
     pub lid: Option<u32>,
+    /// Partition keys, without the empty entries.
+    pub pkeys: Vec<String>,
     /// Interface that belongs to the port, where it is in this namespace.
     pub netdev: Option<String>,
     /// GID table without empty entries.
@@ -142,7 +147,9 @@ pub(crate) fn collect(root: &Root, live: &Live, facts: &mut Facts) {
             Some((root.line(&format!("/sys/class/infiniband_verbs/{node}/ibdev"))?, node))
         })
         .collect();
-    for name in root.list("/sys/class/infiniband") {
+    let mut names = root.list("/sys/class/infiniband");
+    names.sort_by_cached_key(|name| natural(name));
+    for name in names {
         let base = format!("/sys/class/infiniband/{name}");
         let node = nodes
             .iter()
@@ -185,6 +192,7 @@ fn ports(root: &Root, base: &str) -> Vec<Port> {
                 state: state.rsplit(": ").next().unwrap_or_default().to_owned(),
                 link_layer: root.line(&format!("{at}/link_layer")).unwrap_or_default(),
                 mbits: root.line(&format!("{at}/rate")).and_then(|text| mbits(&text)),
+                pkeys: pkeys(root, &at),
                 lid: root
                     .line(&format!("{at}/lid"))
                     .and_then(|t| u32::from_str_radix(t.trim_start_matches("0x"), 16).ok()),
@@ -198,6 +206,34 @@ fn ports(root: &Root, base: &str) -> Vec<Port> {
         .collect();
     ports.sort_by_key(|p| p.number);
     ports
+}
+
+/// A name by its letters and numbers: `mlx5_9` before `mlx5_10`.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts: Vec<(String, u64)> = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (text, tail) = rest.split_at(digits);
+        let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+        let (number, tail) = tail.split_at(end);
+        parts.push((text.to_owned(), number.parse().unwrap_or(0)));
+        rest = tail;
+    }
+    parts
+}
+
+/// Entries of the partition table, as the kernel writes them (`0xffff`).
+fn pkeys(root: &Root, port: &str) -> Vec<String> {
+    let mut indexes: Vec<u32> =
+        root.list(&format!("{port}/pkeys")).iter().filter_map(|n| n.parse().ok()).collect();
+    indexes.sort_unstable();
+    indexes
+        .into_iter()
+        .take(PKEYS)
+        .filter_map(|index| root.line(&format!("{port}/pkeys/{index}")))
+        .filter(|key| key != "0x0000")
+        .collect()
 }
 
 /// `400 Gb/sec (4X NDR)` in megabits per second.
@@ -252,6 +288,16 @@ fn counters(root: &Root, port: &str) -> std::collections::BTreeMap<String, u64> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_are_in_the_order_that_people_count() {
+        let mut names = ["mlx5_10", "mlx5_9", "rdmap144s27", "rdmap16s27", "mlx5_bond_0", "mlx5_0"];
+        names.sort_by_cached_key(|n| natural(n));
+        assert_eq!(
+            names,
+            ["mlx5_0", "mlx5_9", "mlx5_10", "mlx5_bond_0", "rdmap16s27", "rdmap144s27"]
+        );
+    }
 
     #[test]
     fn rates_as_the_kernel_writes_them() {

@@ -164,6 +164,24 @@ pub(crate) fn collect(root: &Root, live: &Live, facts: &mut Facts) {
     facts.software = s;
 }
 
+/// Beginnings of the names that this collector looks for, folders on the way to them included.
+const LOOKED_FOR: [&str; 9] = [
+    "libnccl",
+    "libibverbs",
+    "libfabric.so",
+    "libucp.so",
+    "libcudart.so",
+    "python3",
+    "site-packages",
+    "dist-packages",
+    "nvidia",
+];
+
+/// Whether the name of a file or folder means something to this collector.
+pub(crate) fn looks_for(name: &str) -> bool {
+    LOOKED_FOR.iter().any(|start| name.starts_with(start)) || name.contains("-rdmav")
+}
+
 /// Folders that the loader's configuration adds.
 fn configured(root: &Root) -> Vec<String> {
     let mut out = Vec::new();

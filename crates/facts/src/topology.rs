@@ -54,8 +54,8 @@ pub struct Topology {
     pub names: Vec<String>,
     /// Path from row to column.
     pub paths: Vec<Vec<Path>>,
-    /// All devices hang below one processor without a bridge, as a hypervisor shows them: nothing
-    /// tells near from far.
+    /// In a virtual machine, and all devices hang below a processor without a switch, as hypervisors
+    /// show them: nothing tells near from far.
     pub flat: bool,
 }
 
@@ -88,7 +88,9 @@ pub(crate) fn collect(_: &Root, _: &Live, facts: &mut Facts) {
     let topology = Topology {
         names: devices.iter().filter_map(|d| d.names.first().cloned()).collect(),
         paths,
-        flat: devices.len() > 1
+        // on bare metal a device straight below its root port is just that
+        flat: facts.platform.hypervisor.is_some()
+            && devices.len() > 1
             && devices.iter().any(|d| d.role == Role::Gpu)
             && devices.iter().any(|d| d.role != Role::Gpu)
             && devices.iter().all(|d| d.bridges.len() < 2 && !shares_switch(d, &devices)),

@@ -201,7 +201,8 @@ impl Layer {
 
 /// Whether a variable is NCCL's business: its own, or one of the few others that it reads.
 pub fn is_nccls(name: &str) -> bool {
-    name.starts_with("NCCL_") || params::get(name).is_some()
+    // NCCL_VERSION in NVIDIA's images is the image's own label
+    (name.starts_with("NCCL_") && name != "NCCL_VERSION") || params::get(name).is_some()
 }
 
 /// Every setting of NCCL that is in force, by name. Layers may come in any order; among equal

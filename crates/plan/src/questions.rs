@@ -2,6 +2,7 @@
 
 use ncclctl_nccl::doubt::{self, Weight};
 use ncclctl_nccl::ifname::Filter;
+use ncclctl_nccl::version::Version;
 
 use crate::node::{Node, Provider};
 use crate::result::{Plan, Question, Transport};
@@ -166,7 +167,9 @@ fn machine(node: &Node, plan: &Plan, found: &mut Vec<Question>) {
     let hidden = node.hypervisor.is_some() && node.flat_pci == Some(true) && node.gpus.len() > 1;
     let given = plan.of_node(&node.name).contains_key("NCCL_TOPO_FILE")
         || node.settings.contains_key("NCCL_TOPO_FILE")
-        || !node.topology_files.is_empty();
+        || !node.topology_files.is_empty()
+        // the OFI plug-in brings the file of each instance type itself
+        || (matches!(node.provider, Provider::Efa(_)) && !node.net_plugins.is_empty());
     if hidden && !given {
         add(
             found,
@@ -178,6 +181,32 @@ fn machine(node: &Node, plan: &Plan, found: &mut Vec<Question>) {
             "ask the provider for the topology file of this size; ncclctl render topo writes one to \
              complete"
                 .to_owned(),
+        );
+    }
+    let rdma = matches!(plan.transport, Transport::Infiniband | Transport::Roce);
+    if rdma && node.gdr_ready == Some(false) {
+        add(
+            found,
+            node,
+            "gdr-disabled",
+            Weight::Warning,
+            "the NICs can not reach GPU memory".to_owned(),
+            "data goes through host memory, which costs a good part of the NIC's rate".to_owned(),
+            "see gpudirect in `ncclctl facts` for the missing part; mostly `modprobe nvidia_peermem` \
+             on the host, or the open kernel modules"
+                .to_owned(),
+        );
+    }
+    if plan.nccl < Version::new(2, 31, 0) && node.gpus.iter().any(|g| g.mig) {
+        add(
+            found,
+            node,
+            "mig-not-supported",
+            Weight::Warning,
+            "GPUs are cut into MIG slices".to_owned(),
+            "before NCCL 2.31 two slices of one GPU count as the same GPU, and init refuses them"
+                .to_owned(),
+            "whole GPUs for jobs of several ranks; a rank on one slice alone is fine".to_owned(),
         );
     }
     if node.gpus.iter().any(|g| g.peer_broken) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ncclctl_facts::Facts;
 use ncclctl_facts::difference::{Difference, size};
-use ncclctl_facts::net::{Interface, Kind};
+use ncclctl_facts::net::{Interface, Kind, Purpose};
 use ncclctl_findings::Finding;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,6 +97,17 @@ pub fn render(facts: &Facts, width: usize) -> String {
                     " · {most} NVLinks each{}",
                     if switch { " to NVSwitch" } else { "" }
                 );
+                let speed = driver.gpus.iter().flat_map(|g| &g.nvlinks).find_map(|l| l.speed);
+                if let Some(speed) = speed {
+                    // one direction of one link, as nvidia-smi nvlink --status says
+                    let _ = write!(text, " of {:.1} GB/s", speed as f64 / 1000.0);
+                }
+            }
+            if let Some(fabric) = driver.gpus.iter().find_map(|g| g.fabric.as_ref()) {
+                text.push_str(&fabric_words(fabric));
+            }
+            if driver.confidential == Some(true) {
+                text.push_str(" · confidential computing on");
             }
             let mig: u32 = driver.gpus.iter().filter_map(|g| g.mig).sum();
             if mig > 0 {
@@ -124,7 +135,7 @@ pub fn render(facts: &Facts, width: usize) -> String {
     let settings: Vec<String> = facts
         .environment
         .iter()
-        .filter(|(name, _)| name.starts_with("NCCL_"))
+        .filter(|(name, _)| ncclctl_nccl::layers::is_nccls(name))
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     if !settings.is_empty() {
@@ -214,6 +225,9 @@ fn limits(facts: &Facts) -> String {
             format!("{files} files")
         });
     }
+    if c.memory_policy == Some(false) {
+        parts.push("NUMA memory policy refused".to_owned());
+    }
     if let Some(quota) = c.cpu_quota {
         parts.push(format!("{quota:.1} processors by quota"));
     }
@@ -226,11 +240,30 @@ fn limits(facts: &Facts) -> String {
     parts.join(" · ")
 }
 
+/// The NVLink fabric in words; nothing where it is as it should be and ends at this node.
+fn fabric_words(fabric: &ncclctl_facts::gpu::Fabric) -> String {
+    let degraded = if fabric.degraded { ", bandwidth degraded" } else { "" };
+    match &fabric.cluster {
+        _ if fabric.state != "completed" => format!(
+            " · NVLink fabric {}{degraded}: NVLink does not work before fabric manager has done",
+            fabric.state
+        ),
+        Some(cluster) => {
+            format!(
+                " · NVLink fabric over nodes: cluster {cluster}, clique {}{degraded}",
+                fabric.clique
+            )
+        }
+        None => degraded.replace(", ", " · NVLink fabric: "),
+    }
+}
+
 fn gpudirect(facts: &Facts) -> String {
     let g = &facts.gpudirect;
     match g.ready {
         None if facts.gpu.is_none() => "does not apply: no GPU".to_owned(),
-        None => "does not apply: no RDMA device".to_owned(),
+        None if facts.rdma.is_empty() => "does not apply: no RDMA device".to_owned(),
+        None => format!("unknown: {}", g.reasons.join("; ")),
         Some(true) => format!("ready, by {}", g.way.as_deref().unwrap_or("an unknown way")),
         Some(false) => format!("not ready: {}", g.reasons.join("; ")),
     }
@@ -339,6 +372,8 @@ fn speed(i: &Interface) -> String {
     match (i.line_rate_bits(), i.reported_mbits) {
         (Some(bits), _) if bits >= 1_000_000_000 => format!("{} Gbit/s", bits / 1_000_000_000),
         (Some(bits), _) => format!("{} Mbit/s", bits / 1_000_000),
+        // shared by others, or added up from members: what is told is no promise
+        (None, Some(mbits)) if mbits >= 1000 => format!("({} Gbit/s told)", mbits / 1000),
         (None, Some(mbits)) if mbits > 0 => format!("({mbits} Mbit/s told)"),
         _ => "unknown".to_owned(),
     }
@@ -351,6 +386,22 @@ fn remarks(facts: &Facts, i: &Interface) -> String {
     }
     if !i.running {
         parts.push("down".to_owned());
+    }
+    match i.purpose() {
+        Some(Purpose::Management) => parts.push("management".to_owned()),
+        Some(Purpose::Storage) => parts.push("storage by its name".to_owned()),
+        None => {}
+    }
+    if let Some(mode) = &i.bond_mode {
+        let members = facts.interfaces.iter().filter(|o| o.master.as_deref() == Some(&i.name));
+        let names: Vec<&str> = members.map(|m| m.name.as_str()).collect();
+        parts.push(format!("{mode} of {}", names.join(" and ")));
+    }
+    if let Some(parent) = &i.function_of {
+        parts.push(format!("virtual function of {parent}"));
+    }
+    if let Some(count) = i.functions.filter(|n| *n > 0) {
+        parts.push(format!("{count} virtual functions"));
     }
     if let Some(master) = &i.master {
         parts.push(format!("part of {master}"));
@@ -391,18 +442,29 @@ fn rdma(out: &mut String, facts: &Facts) {
     columns(out, &rows);
 }
 
+/// Paths to the GPUs, one row a device: NICs among themselves do not decide anything.
 fn matrix(out: &mut String, facts: &Facts) {
     let t = &facts.topology;
-    let mut rows =
-        vec![std::iter::once(String::new()).chain(t.names.iter().cloned()).collect::<Vec<_>>()];
+    let gpus: Vec<usize> =
+        (0..t.names.len()).filter(|column| t.names[*column].starts_with("GPU")).collect();
+    let head = gpus.iter().map(|column| t.names[*column].clone());
+    let mut rows = vec![
+        std::iter::once("path".to_owned())
+            .chain(head)
+            .chain(std::iter::once("numa".to_owned()))
+            .collect::<Vec<_>>(),
+    ];
     for (name, row) in t.names.iter().zip(&t.paths) {
-        rows.push(
-            std::iter::once(name.clone()).chain(row.iter().map(ToString::to_string)).collect(),
-        );
+        let device = facts.pci.iter().find(|d| d.names.contains(name));
+        // an RDMA device with the interface on the same card
+        let label = device.map_or_else(|| name.clone(), |d| d.names.join(" "));
+        let numa = device.and_then(|d| d.numa).map_or_else(|| "-".to_owned(), |n| n.to_string());
+        let cells = gpus.iter().filter_map(|column| row.get(*column)).map(ToString::to_string);
+        rows.push(std::iter::once(label).chain(cells).chain(std::iter::once(numa)).collect());
     }
     columns(out, &rows);
     if t.flat {
-        out.push_str("no bridge tells near from far here: a hypervisor hides the PCI tree\n");
+        out.push_str("no bridge tells near from far here: the hypervisor hides the PCI tree\n");
     }
 }
 

@@ -11,7 +11,12 @@ const LINKS: u32 = 36;
 
 /// What NVML tells, or why it tells nothing.
 pub(crate) fn driver() -> Result<Driver, String> {
-    let nvml = Nvml::init().map_err(|error| error.to_string())?;
+    let nvml = Nvml::init().map_err(|error| match error {
+        nvml_wrapper::error::NvmlError::LibloadingError(_) => {
+            "libnvidia-ml.so.1 is not here or can not be loaded".to_owned()
+        }
+        error => error.to_string(),
+    })?;
     let mut driver = Driver {
         version: nvml.sys_driver_version().ok(),
         cuda: nvml
@@ -38,10 +43,14 @@ pub(crate) fn driver() -> Result<Driver, String> {
                 .and_then(|c| u32::try_from(c.major * 10 + c.minor).ok()),
             numa: device.numa_node_id().ok(),
             nvlinks: links(&device),
+            fabric: super::fabric::of(nvml.lib(), &device),
             mig: mig(&device),
             link: pair(device.current_pcie_link_gen().ok(), device.current_pcie_link_width().ok()),
             link_most: pair(device.max_pcie_link_gen().ok(), device.max_pcie_link_width().ok()),
         });
+        if driver.confidential.is_none() {
+            driver.confidential = device.check_confidential_compute_status().ok();
+        }
         devices.push((index, device));
     }
     for (i, (a, first)) in devices.iter().enumerate() {
@@ -71,6 +80,7 @@ fn mig(device: &nvml_wrapper::Device<'_>) -> Option<u32> {
 }
 
 fn links(device: &nvml_wrapper::Device<'_>) -> Vec<NvLinks> {
+    let speed = super::fabric::link_speed(device);
     let mut out: Vec<NvLinks> = Vec::new();
     for number in 0..LINKS {
         let link = device.link_wrapper_for(number);
@@ -96,6 +106,7 @@ fn links(device: &nvml_wrapper::Device<'_>) -> Vec<NvLinks> {
                 kind: kind.to_owned(),
                 count: 1,
                 version: link.version().ok(),
+                speed,
             }),
         }
     }

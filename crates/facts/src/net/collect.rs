@@ -7,7 +7,8 @@ use std::io;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
-    InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage, State,
+    InfoBond, InfoData, InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+    State,
 };
 
 use super::{Address, Interface, Kind};
@@ -66,8 +67,15 @@ fn read_link(root: &Root, link: &LinkMessage) -> (Interface, Option<u32>) {
             }
             LinkAttribute::LinkInfo(infos) => {
                 for info in infos {
-                    if let LinkInfo::Kind(k) = info {
-                        kind = Some(k.clone());
+                    match info {
+                        LinkInfo::Kind(k) => kind = Some(k.clone()),
+                        LinkInfo::Data(InfoData::Bond(all)) => {
+                            interface.bond_mode = all.iter().find_map(|one| match one {
+                                InfoBond::Mode(mode) => Some(mode.to_string()),
+                                _ => None,
+                            });
+                        }
+                        _ => {}
                     }
                 }
             }
@@ -83,7 +91,7 @@ fn read_link(root: &Root, link: &LinkMessage) -> (Interface, Option<u32>) {
         None if link.header.link_layer_type == LinkLayerType::Infiniband => Kind::Ipoib,
         None => match &interface.driver {
             Some(driver) if SHARED_DRIVERS.contains(&driver.as_str()) => Kind::Virtual,
-            Some(_) if is_virtual_function(root, &interface) => Kind::Virtual,
+            Some(_) if interface.function_of.is_some() => Kind::Virtual,
             Some(_) => Kind::Physical,
             None if interface.pci.is_some() => Kind::Physical,
             None => Kind::Other,
@@ -133,6 +141,8 @@ fn add_sysfs(root: &Root, interface: &mut Interface, address: Option<&str>) {
     if interface.pci.is_none() {
         interface.pci = root.link_name(&format!("{base}/device")).filter(|name| name.contains(':'));
     }
+    interface.function_of = root.link_name(&format!("{base}/device/physfn"));
+    interface.functions = root.number(&format!("{base}/device/sriov_numvfs"));
     interface.numa = root.number(&format!("{base}/device/numa_node"));
     interface.reported_mbits =
         root.number::<i64>(&format!("{base}/speed")).and_then(|speed| u64::try_from(speed).ok());
@@ -148,10 +158,6 @@ fn hardware_address(link: &LinkMessage) -> Option<String> {
         }
         _ => None,
     })
-}
-
-fn is_virtual_function(root: &Root, interface: &Interface) -> bool {
-    root.link(&format!("/sys/class/net/{}/device/physfn", interface.name)).is_some()
 }
 
 /// An address that can be bound: one whose uniqueness is still being checked, or was refuted, can not.

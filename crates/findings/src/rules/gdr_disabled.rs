@@ -23,10 +23,11 @@
 //!
 //! NCCL src/transport/net_ib ncclIbGdrSupport, src/graph/paths.cc ncclTopoCheckGdr.
 
+use ncclctl_facts::Facts;
 use ncclctl_nccl::log::Transport;
 
 use crate::documents::Documents;
-use crate::finding::{Confidence, Finding, Severity};
+use crate::finding::{Confidence, Exhibit, Finding, Severity};
 use crate::incident::Incident;
 use crate::rule::Rule;
 use ncclctl_nccl::doubt::verbs;
@@ -34,11 +35,30 @@ use ncclctl_nccl::doubt::verbs;
 pub(super) const RULE: Rule = Rule {
     incident: Some(look),
     documents: Some(documents),
+    nodes: Some(nodes),
     ..Rule::new("gdr-disabled", Severity::Warning, "GPUDirect RDMA is not used")
 };
 
 fn documents(set: &Documents, findings: &mut Vec<Finding>) {
     set.doubts(&RULE, &[verbs::gdr_off], findings);
+}
+
+/// RDMA ports that work, GPUs, and no way between them.
+fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        let g = &node.gpudirect;
+        let missing = g.reasons.iter().find(|r| r.starts_with("neither nvidia_peermem"));
+        let active = node.rdma.iter().any(|d| d.ports.iter().any(|p| p.active()));
+        let (Some(missing), true, Some(false)) = (missing, active, g.ready) else { continue };
+        findings.push(RULE.found(
+            Confidence::Likely,
+            format!("{}: no GPUDirect RDMA: {missing}", node.name),
+            "data between GPU and NIC goes through host memory: PCIe and memory are crossed twice, \
+             and the processor's side limits the rate",
+            "`modprobe nvidia_peermem` on the host, or the open kernel modules with kernel 5.12+",
+            vec![Exhibit::fact(format!("{}.gpudirect", node.name), "not ready")],
+        ));
+    }
 }
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {

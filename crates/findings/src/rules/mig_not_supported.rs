@@ -134,9 +134,10 @@ fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
             RULE.found(
                 Confidence::Likely,
                 format!("{}: {slices} MIG slices are visible", node.name),
-                "slices have no peer access, and two slices of one GPU count as the same GPU: NCCL \
-                 refuses them before 2.29",
-                "one slice a process without NCCL between them, or whole GPUs",
+                "slices have no peer access, and before NCCL 2.31 two slices of one GPU count as the \
+                 same GPU, which it refuses",
+                "whole GPUs for jobs of several ranks, or NCCL 2.31 with one rank a slice and \
+                 NCCL_MNNVL_ENABLE=0",
                 vec![Exhibit::fact(format!("{}.gpu.mig", node.name), slices.to_string())],
             )
             .at(Severity::Warning),

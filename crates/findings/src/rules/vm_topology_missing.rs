@@ -42,7 +42,10 @@ fn nodes(nodes: &[Facts], findings: &mut Vec<Finding>) {
     for node in nodes {
         let Some(hypervisor) = &node.platform.hypervisor else { continue };
         let set = node.environment.get("NCCL_TOPO_FILE").is_some_and(|v| !v.is_empty());
-        if !node.topology.flat || set || !node.platform.topology_files.is_empty() {
+        // the OFI plug-in brings the file of each instance type itself
+        let efa = node.rdma.iter().any(ncclctl_facts::rdma::RdmaDevice::is_efa)
+            && node.software.plugins.iter().any(|p| p.kind == "net" && p.found_by_loader);
+        if !node.topology.flat || set || efa || !node.platform.topology_files.is_empty() {
             continue;
         }
         let numa = node.rdma.iter().all(|d| d.numa.is_none());

@@ -15,7 +15,14 @@ impl From<&Facts> for Node {
             gpus: gpus(facts),
             fabric: Fabric {
                 nvswitch: facts.gpus().iter().any(ncclctl_facts::gpu::Gpu::behind_switch),
-                clique: None,
+                clique: facts
+                    .gpus()
+                    .iter()
+                    .filter_map(|gpu| gpu.fabric.as_ref())
+                    .filter(|fabric| fabric.reaches_nodes())
+                    .find_map(|fabric| {
+                        Some(format!("{}.{}", fabric.cluster.as_ref()?, fabric.clique))
+                    }),
                 imex: (!facts.gpus().is_empty()).then(|| {
                     let mut devices = facts.container.devices.iter();
                     devices.any(|(path, said)| path.contains("imex-channels/") && said == "ok")
@@ -126,14 +133,14 @@ fn container(facts: &Facts) -> Container {
         shm: c.shm,
         host_network: if c.runtime.is_none() { Some(true) } else { c.host.net },
         root: Some(c.user == 0),
-        // the default profiles of Docker and containerd allow it only with SYS_NICE
-        mempolicy_refused: match c.seccomp.as_deref() {
+        // where nobody asked: the default profiles of Docker and containerd allow it only with SYS_NICE
+        mempolicy_refused: c.memory_policy.map(|allowed| !allowed).or(match c.seccomp.as_deref() {
             Some("filter") if c.runtime.is_some() => {
                 Some(!c.capabilities.iter().any(|name| name == "SYS_NICE"))
             }
             Some("off") => Some(false),
             _ => None,
-        },
+        }),
     }
 }
 
@@ -195,7 +202,7 @@ mod tests {
                 ],
                 "verbs": "/usr/lib/libibverbs.so.1", "providers": []
             },
-            "container": {"runtime": "docker", "user": 1000, "seccomp": "filter", "host": {"net": false}},
+            "container": {"runtime": "docker", "user": 1000, "memory_policy": false, "host": {"net": false}},
             "platform": {"cloud": "azure", "product": "Virtual Machine", "hypervisor": "hyper-v"},
             "environment": {"NCCL_DEBUG": "INFO", "LD_LIBRARY_PATH": "/a"}
         }))

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use ncclctl_facts::net::{Address, Interface, Kind};
+use ncclctl_facts::net::{Address, Interface, Kind, Purpose};
 use ncclctl_nccl::ifname::{Candidate, Filter, Request, choose};
 
 use super::Rule;
@@ -42,12 +42,6 @@ const PLUMBING: [&str; 22] = [
     "nerdctl",
     "tailscale",
 ];
-
-/// Names of interfaces that management controllers and their links go by.
-const MANAGEMENT: [&str; 8] = ["mgmt", "bmc", "idrac", "ilo", "ipmi", "oob", "usb", "enx"];
-
-/// Drivers of USB links to a management controller.
-const MANAGEMENT_DRIVERS: [&str; 4] = ["cdc_ether", "rndis_host", "cdc_ncm", "cdc_eem"];
 
 /// What speaks for an interface, best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,12 +157,9 @@ fn usable_address(address: &Address) -> bool {
 /// How much an interface is worth; `None`: never.
 fn worth(interface: &Interface, node: &Node) -> Option<Worth> {
     let name = interface.name.to_ascii_lowercase();
-    let driver = interface.driver.as_deref().unwrap_or_default();
-    let management =
-        MANAGEMENT.iter().any(|m| name.starts_with(m)) || MANAGEMENT_DRIVERS.contains(&driver);
     if !interface.running
         || interface.kind == Kind::Loopback
-        || management
+        || interface.purpose() == Some(Purpose::Management)
         || interface.master.as_ref().is_some_and(|m| {
             node.interface(m).is_some_and(|m| matches!(m.kind, Kind::Bond | Kind::Bridge))
         })
