@@ -59,7 +59,7 @@ fn generate() -> anyhow::Result<BTreeMap<String, String>> {
         "schemas/vars-in-force.v1.json".to_owned(),
         serde_json::to_string_pretty(&schema)? + "\n",
     );
-    pages::rules(&repository(), &mut files)?;
+    pages::rules(&mut files)?;
     for (shell, name) in [("bash", "ncclctl.bash"), ("zsh", "_ncclctl"), ("fish", "ncclctl.fish")] {
         files.insert(
             format!("docs/generated/completions/{name}"),

@@ -46,24 +46,35 @@ pub struct Broken {
     pub why: String,
 }
 
-/// Reads all documents; what stands before an error is kept.
-pub fn read(text: &str) -> (Vec<Node>, Option<Broken>) {
-    let mut builder = Builder::default();
-    for next in Parser::new_from_str(text) {
-        let (event, span) = match next {
-            Ok(next) => next,
-            Err(error) => {
-                let at = error.marker().byte_offset().unwrap_or(0);
-                let why = error.info().lines().next().unwrap_or_default().to_owned();
-                return (builder.documents, Some(Broken { at, why }));
-            }
+/// Errors of one file that are told; more of them say nothing new.
+const MOST_ERRORS: usize = 20;
+
+/// Reads all documents. What stands before an error is kept, and reading goes on at the next `---`.
+pub fn read(text: &str) -> (Vec<Node>, Vec<Broken>) {
+    let mut documents = Vec::new();
+    let mut errors = Vec::new();
+    let mut from = 0;
+    // one bound for the whole file
+    let mut nodes = 0;
+    while let Some(part) = text.get(from..) {
+        let mut builder = Builder { nodes, from, ..Builder::default() };
+        let broken = builder.read(part);
+        nodes = builder.nodes;
+        documents.append(&mut builder.documents);
+        let Some(broken) = broken else { break };
+        let next = text.get(broken.at..).and_then(|rest| rest.find("\n---"));
+        let next = next.map(|i| broken.at + i + 1);
+        let rest = match next {
+            Some(_) => "the rest of this document is not looked at",
+            None => "what stands after it is not looked at",
         };
-        let range = span.byte_range().unwrap_or(0..0);
-        if let Err(why) = builder.take(event, range.clone()) {
-            return (builder.documents, Some(Broken { at: range.start, why: why.to_owned() }));
+        errors.push(Broken { at: broken.at, why: format!("{}; {rest}", broken.why) });
+        match next {
+            Some(next) if errors.len() < MOST_ERRORS && nodes <= MOST_NODES => from = next,
+            _ => break,
         }
     }
-    (builder.documents, None)
+    (documents, errors)
 }
 
 #[derive(Default)]
@@ -72,6 +83,8 @@ struct Builder {
     open: Vec<Open>,
     anchors: HashMap<usize, (Node, usize)>,
     nodes: usize,
+    /// Byte of the file at which this part begins.
+    from: usize,
 }
 
 struct Open {
@@ -82,6 +95,27 @@ struct Open {
 }
 
 impl Builder {
+    /// Reads up to the first error.
+    fn read(&mut self, part: &str) -> Option<Broken> {
+        for next in Parser::new_from_str(part) {
+            let (event, span) = match next {
+                Ok(next) => next,
+                Err(error) => {
+                    let at = self.from + error.marker().byte_offset().unwrap_or(0).min(part.len());
+                    let why = error.info().lines().next().unwrap_or_default().to_owned();
+                    return Some(Broken { at, why });
+                }
+            };
+            let range = span.byte_range().unwrap_or(0..0);
+            let range = self.from + range.start..self.from + range.end;
+            let start = range.start;
+            if let Err(why) = self.take(event, range) {
+                return Some(Broken { at: start, why: why.to_owned() });
+            }
+        }
+        None
+    }
+
     fn take(&mut self, event: Event<'_>, span: Range<usize>) -> Result<(), &'static str> {
         match event {
             Event::Scalar(text, style, anchor, _) => {
@@ -235,7 +269,7 @@ mod tests {
     fn nodes_know_their_bytes() {
         let text = "a: &x\n  b: \"1\"\nc:\n  <<: *x\n  d: [e, f]\n---\ng: 2\n";
         let (documents, broken) = read(text);
-        assert_eq!(broken, None);
+        assert_eq!(broken, []);
         assert_eq!(documents.len(), 2);
         let b = documents[0].at(&["c", "b"]).unwrap();
         assert_eq!((b.text(), &text[b.span.clone()]), (Some("1"), "\"1\""));
@@ -245,10 +279,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_before_an_error_is_kept() {
-        let (documents, broken) = read("a: 1\n---\nb: [\n");
-        assert_eq!(documents.len(), 1);
-        assert!(broken.is_some());
+    fn what_is_around_an_error_is_kept() {
+        let text = "a: 1\n---\nb: [\n---\nc: {d: 3}\n";
+        let (documents, broken) = read(text);
+        assert_eq!(broken.len(), 1);
+        assert_eq!(documents.len(), 2);
+        let d = documents[1].at(&["c", "d"]).unwrap();
+        assert_eq!(&text[d.span.clone()], "3");
+        let tabs = read("a:\n\tb: 1\n").1;
+        assert!(tabs[0].at >= 3 && tabs[0].why.contains("tab"), "{tabs:?}");
     }
 
     #[test]
@@ -257,8 +296,8 @@ mod tests {
         for i in 1..40 {
             bomb.push_str(&format!("a{i}: &a{i} [*a{0}, *a{0}]\n", i - 1));
         }
-        assert!(read(&bomb).1.unwrap().why.contains("aliases"));
-        assert!(read(&"[".repeat(10_000)).1.is_some());
+        assert!(read(&bomb).1[0].why.contains("aliases"));
+        assert_eq!(read(&"[".repeat(10_000)).1.len(), 1);
     }
 
     proptest::proptest! {

@@ -291,7 +291,7 @@ mod tests {
         assert!(yaml.len() >= 5, "{}", yaml.len());
         for file in yaml {
             let (documents, broken) = crate::tree::read(&file.text);
-            assert_eq!((documents.len(), broken), (1, None), "{}", file.path);
+            assert_eq!((documents.len(), broken), (1, vec![]), "{}", file.path);
             if let Some(namespace) = documents[0].at(&["metadata", "namespace"]) {
                 assert_eq!(namespace.text(), Some("no"), "{}: text, no boolean", file.path);
             }

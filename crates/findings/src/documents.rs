@@ -9,7 +9,10 @@ mod dockerfile;
 pub mod gather;
 mod kubernetes;
 mod lines;
+pub mod marks;
+pub(crate) mod secrets;
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use ncclctl_nccl::Version;
@@ -29,6 +32,8 @@ pub struct Documents {
     pub driver: Option<u32>,
     /// Whether what is only possible is wanted too.
     pub pedantic: bool,
+    /// Where the jobs run, where the user named it.
+    pub provider: Option<crate::policy::Provider>,
     /// Sets of settings, each in force for one process or file.
     pub blocks: Vec<Block>,
     /// Pod templates and Compose services.
@@ -47,6 +52,10 @@ pub struct Documents {
     pub compute_domains: usize,
     /// What some reader of an env file does not take as it looks.
     pub slips: Vec<Slip>,
+    /// Comments that silence a finding.
+    pub marks: Vec<marks::Mark>,
+    /// Where secrets stand.
+    pub secrets: Vec<Spot>,
 }
 
 /// A slip in an env file.
@@ -82,6 +91,8 @@ pub struct File {
     pub name: String,
     /// Text.
     pub text: String,
+    /// The text without its secrets, byte for byte as long, where it has some.
+    pub shown: Option<String>,
 }
 
 /// A place: bytes of a file.
@@ -388,6 +399,13 @@ pub struct Ingress {
     pub from: Option<Vec<Pairs>>,
 }
 
+impl File {
+    /// The text that may be shown.
+    pub fn shown(&self) -> &str {
+        self.shown.as_ref().unwrap_or(&self.text)
+    }
+}
+
 impl Text {
     /// Whether it says true.
     pub fn is_true(&self) -> bool {
@@ -582,7 +600,7 @@ impl Documents {
     pub fn exhibit(&self, at: &Spot) -> Exhibit {
         let (file, line, column, text) = match self.files.get(at.file) {
             Some(file) => {
-                let (line, column, text) = at.line(&file.text);
+                let (line, column, text) = at.line(file.shown());
                 (file.name.clone(), line, column, text.trim().chars().take(160).collect())
             }
             None => (String::new(), 1, 1, String::new()),
@@ -802,17 +820,15 @@ pub fn check(set: &Documents) -> Vec<Finding> {
     for look in crate::rules::RULES.iter().filter_map(|rule| rule.documents) {
         look(set, &mut findings);
     }
-    let mut once: Vec<Finding> = Vec::new();
-    for finding in findings {
-        let said = once.iter().any(|o| {
-            o.rule == finding.rule
-                && o.evidence.first() == finding.evidence.first()
-                && o.message == finding.message
-        });
-        if !said {
-            once.push(finding);
-        }
-    }
+    let mut said = HashSet::new();
+    let mut once = findings;
+    once.retain(|f| {
+        let place = match f.evidence.first() {
+            Some(Exhibit::Text { file, line, column, .. }) => (file.clone(), *line, *column),
+            _ => (String::new(), 0, 0),
+        };
+        said.insert((f.rule.clone(), place, f.message.clone()))
+    });
     // a line that is not read as it looks: what would be said of its parts follows from that
     let misread: Vec<Exhibit> = once
         .iter()
@@ -823,13 +839,19 @@ pub fn check(set: &Documents) -> Vec<Finding> {
         let follows = matches!(f.rule.as_str(), "env-value-misread" | "env-unknown-name");
         !follows || !f.evidence.first().is_some_and(|e| misread.iter().any(|m| same_line(m, e)))
     });
-    let place = |f: &Finding| match f.evidence.first() {
+    in_order(set, &mut once);
+    secrets::out_of(set, &mut once);
+    once
+}
+
+/// Puts findings in the order of their places.
+pub(crate) fn in_order(set: &Documents, findings: &mut [Finding]) {
+    let order: HashMap<&str, usize> =
+        set.files.iter().enumerate().rev().map(|(i, f)| (f.name.as_str(), i)).collect();
+    findings.sort_by_key(|f| match f.evidence.first() {
         Some(Exhibit::Text { file, line, column, .. }) => {
-            let index = set.files.iter().position(|known| known.name == *file);
-            (index.unwrap_or(usize::MAX), *line, *column)
+            (order.get(file.as_str()).copied().unwrap_or(usize::MAX), *line, *column)
         }
         _ => (usize::MAX, 0, 0),
-    };
-    once.sort_by_key(place);
-    once
+    });
 }

@@ -100,7 +100,7 @@ impl Intake {
             // its lines may be signals to the log's rules too
             return false;
         }
-        if self.gather.add(name, &text).is_some() {
+        if self.gather.add(name, text.as_ref()).is_some() {
             return true;
         }
         if !text.trim_start().starts_with('{') {

@@ -4,6 +4,7 @@
 //! (bench, lint, explain, preflight) produces the same type from the one catalogue in [`rules`].
 //! Nothing in this crate does I/O: rules are functions from data to findings, text is rendered late.
 
+pub mod baseline;
 pub mod diagnosis;
 pub mod documents;
 pub mod evidence;
@@ -14,8 +15,10 @@ pub mod incident;
 pub mod intake;
 pub mod nodes;
 mod paths;
+pub mod policy;
 pub mod rule;
 pub mod rules;
+pub mod silence;
 #[cfg(test)]
 mod synthetic;
 pub mod verdict;
@@ -25,5 +28,7 @@ pub use documents::Documents;
 pub use evidence::Evidence;
 pub use finding::{Confidence, Exhibit, Finding, Fix, Severity};
 pub use incident::Incident;
+pub use policy::Policy;
 pub use rule::Rule;
+pub use silence::{By, Silenced};
 pub use verdict::{Judgement, Outcome, Terms, Verdict, judge, wants_pairs};

@@ -57,4 +57,12 @@ impl Rule {
             fix: None,
         }
     }
+
+    /// Its page: What, Why, Example, Remedy and Source as Markdown, from the head of its file.
+    pub fn page(&self) -> &'static str {
+        PAGES.iter().find(|(id, _)| *id == self.id).map_or("", |(_, page)| page)
+    }
 }
+
+/// Pages by rule id.
+static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));

@@ -134,6 +134,8 @@ mod socket_ifname_loopback;
 mod socket_ifname_mismatch;
 mod socket_ifname_not_found;
 mod statefulset_ordered_start;
+pub(crate) mod suppression_unused;
+pub(crate) mod suppression_without_reason;
 mod tcpxo_env_mismatch;
 mod token_in_arguments;
 mod topo_file_malformed;
@@ -276,6 +278,8 @@ pub const RULES: &[&Rule] = &[
     &socket_ifname_mismatch::RULE,
     &socket_ifname_not_found::RULE,
     &statefulset_ordered_start::RULE,
+    &suppression_unused::RULE,
+    &suppression_without_reason::RULE,
     &tcpxo_env_mismatch::RULE,
     &token_in_arguments::RULE,
     &topo_file_malformed::RULE,

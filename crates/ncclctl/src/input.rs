@@ -4,8 +4,9 @@ mod archive;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use ignore::gitignore::Gitignore;
 use ncclctl_findings::intake::{self, Intake};
 
 use crate::exit::usage;
@@ -43,11 +44,13 @@ pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
 /// Largest file that is looked at as a document.
 const LARGEST_DOCUMENT: u64 = 100 << 20;
 
-/// Hands every file below a path to `take`, .gitignore respected, with its text or why it has none.
+/// Hands every file below a path to `take`, .gitignore and `leave_out` respected, with its text or
+/// why it has none.
 #[expect(clippy::disallowed_methods, reason = "this is the input module")]
 pub(crate) fn documents(
     path: &Path,
-    take: &mut dyn FnMut(&str, Result<String, String>),
+    leave_out: &Gitignore,
+    take: &mut dyn FnMut(&str, Result<String, Broken>),
 ) -> anyhow::Result<()> {
     if path == Path::new("-") {
         take("-", Ok(text(path)?));
@@ -57,42 +60,114 @@ pub(crate) fn documents(
         return Err(usage(format!("{} is not there", path.display())));
     }
     let named = path.is_file();
+    // the walk asks about everything below it, and not about the path itself
+    if std::path::absolute(path).is_ok_and(|whole| is_out(leave_out, &whole, !named)) {
+        return Ok(());
+    }
+    let out = leave_out.clone();
+    let walk = ignore::WalkBuilder::new(path)
+        .hidden(false)
+        .sort_by_file_name(Ord::cmp)
+        .filter_entry(move |entry| {
+            let folder = entry.file_type().is_some_and(|t| t.is_dir());
+            let whole = std::path::absolute(entry.path());
+            entry.file_name() != ".git" && !whole.is_ok_and(|p| is_out(&out, &p, folder))
+        })
+        .build();
     // links are not followed: a loop of them would never end
-    for entry in ignore::WalkBuilder::new(path).hidden(false).sort_by_file_name(Ord::cmp).build() {
+    for entry in walk {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                take(&path.display().to_string(), Err(error.to_string()));
+                take(&path.display().to_string(), Err(Broken::whole(error.to_string())));
                 continue;
             }
         };
-        if !entry.file_type().is_some_and(|t| t.is_file()) || in_git(entry.path()) {
+        if !entry.file_type().is_some_and(|t| t.is_file()) {
             continue;
         }
         let name = entry.path().strip_prefix("./").unwrap_or(entry.path()).display().to_string();
         if entry.metadata().is_ok_and(|m| m.len() > LARGEST_DOCUMENT) {
-            take(&name, Err(format!("larger than {} MiB", LARGEST_DOCUMENT >> 20)));
+            // a data set among the files is none of ours; one that was named is
+            if named || may_be_ours(entry.path()) {
+                let why = format!("larger than {} MiB: not looked at", LARGEST_DOCUMENT >> 20);
+                take(&name, Err(Broken::whole(why)));
+            }
             continue;
         }
         match std::fs::read(entry.path()) {
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => take(&name, Ok(text)),
                 // a picture or a program among the files is none of ours; one that was named is
-                Err(error) if named => {
+                Err(error) if named || may_be_ours(entry.path()) => {
                     let at = error.utf8_error().valid_up_to();
-                    let line = error.as_bytes()[..at].iter().filter(|b| **b == b'\n').count() + 1;
-                    take(&name, Err(format!("not UTF-8 text from line {line} on")));
+                    let before = &error.as_bytes()[..at];
+                    let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+                    let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
+                    let byte = error.as_bytes().get(at).copied().unwrap_or(0);
+                    let why = format!("not UTF-8 text: byte 0x{byte:02x}");
+                    take(&name, Err(Broken { line: line as u64, column: column as u64, why }));
+                    // what is readable is still looked at; places before the byte are right
+                    let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                    take(&name, Ok(text));
                 }
                 Err(_) => {}
             },
-            Err(error) => take(&name, Err(error.to_string())),
+            Err(error) => take(&name, Err(Broken::whole(error.to_string()))),
         }
     }
     Ok(())
 }
 
-fn in_git(path: &Path) -> bool {
-    path.components().any(|c| c.as_os_str() == ".git")
+/// Why a file has no text, and where.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    /// Line, from 1.
+    pub(crate) line: u64,
+    /// Column in bytes, from 1.
+    pub(crate) column: u64,
+    /// Why.
+    pub(crate) why: String,
+}
+
+impl Broken {
+    fn whole(why: String) -> Self {
+        Self { line: 1, column: 1, why }
+    }
+}
+
+/// Names of files that jobs are made of.
+fn may_be_ours(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let ends = [".yaml", ".yml", ".env", ".conf", ".sh", ".sbatch", ".slurm", ".py"];
+    name.contains("dockerfile") || name == ".env" || ends.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a path, or a folder above it, is left out.
+fn is_out(leave_out: &Gitignore, path: &Path, folder: bool) -> bool {
+    !leave_out.is_empty()
+        && path.starts_with(leave_out.path())
+        && leave_out.matched_path_or_any_parents(path, folder).is_ignore()
+}
+
+/// The configuration that holds for a path: `ncclctl.toml` in its folder or in one above, up to the
+/// root of the repository.
+pub(crate) fn configuration(path: &Path) -> Option<PathBuf> {
+    let whole = match path == Path::new("-") {
+        true => std::path::absolute(".").ok()?,
+        false => path.canonicalize().ok()?,
+    };
+    let folder = if whole.is_dir() { whole.as_path() } else { whole.parent()? };
+    for folder in folder.ancestors() {
+        let file = folder.join("ncclctl.toml");
+        if file.is_file() {
+            return Some(file);
+        }
+        if folder.join(".git").exists() {
+            return None;
+        }
+    }
+    None
 }
 
 /// Facts of what the user names: captures, results of `facts`, pasted output.

@@ -75,7 +75,7 @@ pub fn render(evidence: &Evidence, judgement: Option<&Judgement>) -> String {
 }
 
 /// Text that may stand in an element or attribute; what XML 1.0 can not hold is replaced.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,10 +1,16 @@
-//! Findings about files: rustc's manner for people, JSON, and GitHub's annotations.
+//! Findings about files: rustc's manner for people, JSON, SARIF, JUnit and GitHub's annotations.
 
-use std::fmt::Write as _;
+pub mod github;
+pub mod junit;
+pub mod mend;
+pub mod sarif;
+pub mod text;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use std::ops::Range;
+
+use ncclctl_findings::baseline::Known;
 use ncclctl_findings::documents::{Documents, File};
-use ncclctl_findings::{Confidence, Exhibit, Finding, Severity};
+use ncclctl_findings::{Exhibit, Finding, Silenced};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,6 +30,10 @@ pub struct LintResult {
     pub files: usize,
     /// What was found, in the order of the files.
     pub findings: Vec<Finding>,
+    /// What was found and is known: by a comment in the file, or by the baseline.
+    pub silenced: Vec<Silenced>,
+    /// What the baseline knows and is not there any more.
+    pub gone: Vec<Known>,
     /// Files that could not be read to their end: name, line, column, why.
     pub unread: Vec<Unread>,
 }
@@ -44,66 +54,27 @@ pub struct Unread {
 impl LintResult {
     /// The envelope.
     pub fn new(files: usize, findings: Vec<Finding>, unread: Vec<Unread>) -> Self {
-        Self { schema: LINT_SCHEMA, tool: Tool::this(), files, findings, unread }
+        Self {
+            schema: LINT_SCHEMA,
+            tool: Tool::this(),
+            files,
+            findings,
+            silenced: Vec::new(),
+            gone: Vec::new(),
+            unread,
+        }
     }
 }
 
-/// Text for people: each finding with its line, the span underlined, why, and what to write.
-pub fn render(result: &LintResult, documents: &Documents, colour: bool, width: usize) -> String {
-    let renderer = if colour { Renderer::styled() } else { Renderer::plain() }.term_width(width);
-    let mut out = String::new();
-    for unread in &result.unread {
-        let _ = writeln!(
-            out,
-            "error: {}:{}:{}: {}; what stands after it was not looked at\n",
-            unread.file, unread.line, unread.column, unread.why
-        );
-    }
-    for finding in &result.findings {
-        out.push_str(&one(finding, documents, &renderer));
-        out.push_str("\n\n");
-    }
-    out.push_str(&count(result));
-    out
-}
-
-fn one(finding: &Finding, documents: &Documents, renderer: &Renderer) -> String {
-    let level = match finding.severity {
-        Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
-        Severity::Info => Level::INFO,
-    };
-    let sure = match finding.confidence {
-        Confidence::Certain => "",
-        Confidence::Likely => " (likely)",
-        Confidence::Possible => " (possible)",
-    };
-    let title = format!("{}{sure}", finding.message);
-    let place = finding.evidence.iter().find_map(|exhibit| match exhibit {
+/// The file of a finding with the bytes to underline.
+fn underlined<'a>(finding: &Finding, documents: &'a Documents) -> Option<(&'a File, Range<usize>)> {
+    finding.evidence.iter().find_map(|exhibit| match exhibit {
         Exhibit::Text { file, line, column, .. } => {
             let known = documents.files.iter().find(|f| f.name == *file)?;
             Some((known, span(known, *line, *column, finding)?))
         }
         _ => None,
-    });
-    let mut group = level
-        .primary_title(title)
-        .id(finding.rule.as_str())
-        .elements(Vec::<Snippet<'_, annotate_snippets::Annotation<'_>>>::new());
-    if let Some((file, span)) = place {
-        group = group.element(
-            Snippet::source(file.text.as_str())
-                .path(file.name.as_str())
-                .annotation(AnnotationKind::Primary.span(span)),
-        );
-    }
-    if !finding.cause.is_empty() {
-        group = group.element(Level::NOTE.message(finding.cause.as_str()));
-    }
-    if !finding.remedy.is_empty() {
-        group = group.element(Level::HELP.message(finding.remedy.as_str()));
-    }
-    renderer.render(&[group])
+    })
 }
 
 /// The bytes to underline: the word at the place, or the rest of its line.
@@ -133,111 +104,6 @@ fn span(file: &File, line: u64, column: u64, finding: &Finding) -> Option<std::o
     Some(start..start + length.max(1).min(rest.len()))
 }
 
-fn count(result: &LintResult) -> String {
-    let of = |severity| result.findings.iter().filter(|f| f.severity == severity).count();
-    let word = |n: usize, name: &str| format!("{n} {name}{}", if n == 1 { "" } else { "s" });
-    let (errors, warnings, infos) =
-        (of(Severity::Error), of(Severity::Warning), of(Severity::Info));
-    let files = word(result.files, "file");
-    if errors + warnings + infos == 0 && result.unread.is_empty() {
-        return format!("nothing found in {files}\n");
-    }
-    let mut parts = vec![word(errors, "error"), word(warnings, "warning")];
-    if infos > 0 {
-        parts.push(format!("{infos} for information"));
-    }
-    let fixable = result.findings.iter().filter(|f| f.fix.as_ref().is_some_and(|x| x.safe)).count();
-    let hint = if fixable > 0 { format!("; --fix mends {fixable}") } else { String::new() };
-    format!("{} in {files}{hint}\n", parts.join(", "))
-}
-
-/// GitHub's annotations, one a line.
-pub fn github(result: &LintResult) -> String {
-    let escape = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    let field = |text: &str| escape(text).replace(':', "%3A").replace(',', "%2C");
-    let mut out = String::new();
-    for unread in &result.unread {
-        let _ = writeln!(
-            out,
-            "::error file={},line={},col={}::{}",
-            field(&unread.file),
-            unread.line,
-            unread.column,
-            escape(&unread.why)
-        );
-    }
-    for f in &result.findings {
-        let level = match f.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Info => "notice",
-        };
-        let place = f.evidence.iter().find_map(|e| match e {
-            Exhibit::Text { file, line, column, .. } => {
-                Some(format!("file={},line={line},col={column},", field(file)))
-            }
-            _ => None,
-        });
-        let text = format!("{}\n{}\n{}", f.message, f.cause, f.remedy);
-        let _ = writeln!(
-            out,
-            "::{level} {}title={}::{}",
-            place.unwrap_or_default(),
-            field(&f.rule),
-            escape(&text)
-        );
-    }
-    out
-}
-
-/// Applies the edits of one file: those that overlap an earlier one are left for the next time.
-/// Returns the new text and how many were applied.
-pub fn mend(file: &str, text: &str, findings: &[Finding], unsafe_too: bool) -> (String, usize) {
-    let mut fixes: Vec<_> = findings
-        .iter()
-        .filter_map(|f| f.fix.as_ref())
-        .filter(|f| f.file == file && (f.safe || unsafe_too))
-        .filter(|f| {
-            f.start <= f.end && text.is_char_boundary(f.start) && text.is_char_boundary(f.end)
-        })
-        .collect();
-    fixes.sort_by_key(|f| (f.start, f.end));
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    let mut applied = 0;
-    let mut last: Option<(usize, usize)> = None;
-    for fix in fixes {
-        if fix.start < at || last == Some((fix.start, fix.end)) || fix.end > text.len() {
-            continue;
-        }
-        out.push_str(&text[at..fix.start]);
-        out.push_str(&fix.text);
-        at = fix.end;
-        last = Some((fix.start, fix.end));
-        applied += 1;
-    }
-    out.push_str(&text[at..]);
-    (out, applied)
-}
-
-/// What an edit changes, as lines taken out and put in.
-pub fn difference(file: &str, old: &str, new: &str) -> String {
-    let (a, b): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let before = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
-    let after =
-        a[before..].iter().rev().zip(b[before..].iter().rev()).take_while(|(x, y)| x == y).count();
-    let mut out = format!("--- {file}\n+++ {file}\n");
-    let (gone, come) = (&a[before..a.len() - after], &b[before..b.len() - after]);
-    let _ = writeln!(out, "@@ -{},{} +{},{} @@", before + 1, gone.len(), before + 1, come.len());
-    for line in gone {
-        let _ = writeln!(out, "-{line}");
-    }
-    for line in come {
-        let _ = writeln!(out, "+{line}");
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
@@ -246,6 +112,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    const MISREAD: &str = "# x: é\nNCCL_IB_DISABLE=true\n";
 
     fn lint(name: &str, text: &str) -> (LintResult, Documents) {
         let mut gather = Gather::new(None, None, false);
@@ -257,7 +125,7 @@ mod tests {
     #[test]
     fn a_finding_underlines_what_is_meant() {
         let (result, documents) = lint("nccl.env", "NCCL_DEBUG=WARN\nNCCL_IB_DISABLE=true\n");
-        assert_snapshot!(render(&result, &documents, false, 100), @r"
+        assert_snapshot!(text::render(&result, &documents, false, 100), @r"
         error[env-value-misread]: NCCL_IB_DISABLE=true is read as 0
          --> nccl.env:2:17
           |
@@ -274,9 +142,79 @@ mod tests {
     #[test]
     fn annotations_for_github_are_one_line_each() {
         let (result, _) = lint("nccl.env", "NCCL_IB_DISABLE=true\n");
-        let text = github(&result);
+        let text = github::render(&result);
         assert_eq!(text.lines().count(), result.findings.len());
         assert!(text.contains("file=nccl.env,line=1,col="), "{text}");
+    }
+
+    /// SARIF as its schema wants it, with places that a viewer finds.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "reads the schema that it is held against")]
+    fn sarif_is_what_its_schema_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/schemas/sarif-2.1.0.json");
+        let mut schema: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        // one pattern of it has a bracket too many, which makes it no regular expression
+        for part in ["run", "toolComponent"] {
+            let language = &mut schema["definitions"][part]["properties"]["language"];
+            language.as_object_mut().unwrap().remove("pattern").unwrap();
+        }
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let (mut result, documents) = lint("a b/nccl.env", MISREAD);
+        result.unread.push(Unread { file: "x.yaml".into(), line: 3, column: 1, why: "cut".into() });
+        result.silenced.push(Silenced {
+            finding: result.findings[0].clone(),
+            by: ncclctl_findings::By::Comment,
+            reason: "on purpose".into(),
+        });
+        let sarif: serde_json::Value =
+            serde_json::from_str(&sarif::render(&result, &documents).unwrap()).unwrap();
+        let wrong: Vec<String> = validator.iter_errors(&sarif).map(|e| e.to_string()).collect();
+        assert_eq!(wrong, [""; 0]);
+        // the schema is one that can say no
+        assert!(!validator.is_valid(&serde_json::json!({"version": "2.1.0", "runs": [{}]})));
+        let results = &sarif["runs"][0]["results"];
+        let place = &results[0]["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "a%20b/nccl.env");
+        assert_eq!(
+            place["region"],
+            serde_json::json!({"startLine": 2, "startColumn": 17, "endLine": 2, "endColumn": 21})
+        );
+        // what --fix would do
+        let change = &results[0]["fixes"][0]["artifactChanges"][0]["replacements"][0];
+        assert_eq!(change["insertedContent"]["text"], "1");
+        assert_eq!(results[1]["suppressions"][0]["justification"], "on purpose");
+        let notes = &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"];
+        assert_eq!(notes[0]["message"]["text"], "cut");
+    }
+
+    #[test]
+    fn junit_has_a_case_for_each_file_and_its_findings() {
+        let (mut result, documents) = lint("nccl.env", MISREAD);
+        result.unread.push(Unread {
+            file: "x.yaml".into(),
+            line: 3,
+            column: 1,
+            why: "a < b".into(),
+        });
+        assert_snapshot!(junit::render(&result, &documents), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuite name="ncclctl lint" tests="2" failures="1" errors="1">
+          <testcase classname="lint" name="nccl.env">
+            <failure type="env-value-misread" message="NCCL_IB_DISABLE=true is read as 0">error[env-value-misread]: NCCL_IB_DISABLE=true is read as 0
+         --&gt; nccl.env:2:17
+          |
+        2 | NCCL_IB_DISABLE=true
+          |                 ^^^^
+          |
+          = note: text counts as 0, without a message
+          = help: write NCCL_IB_DISABLE=1</failure>
+          </testcase>
+          <testcase classname="lint.read" name="x.yaml">
+            <error message="line 3 column 1: a &lt; b"/>
+          </testcase>
+        </testsuite>
+        "#);
     }
 
     proptest! {
@@ -292,10 +230,10 @@ mod tests {
             // edits that overlapped wait for the next round: it comes to rest
             for _ in 0..6 {
                 let (result, _) = lint("nccl.env", &now);
-                now = mend("nccl.env", &now, &result.findings, false).0;
+                now = mend::mend("nccl.env", &now, &result.findings, false).0;
             }
             let (result, _) = lint("nccl.env", &now);
-            let (again, applied) = mend("nccl.env", &now, &result.findings, false);
+            let (again, applied) = mend::mend("nccl.env", &now, &result.findings, false);
             prop_assert!(again == now, "{applied} edits left in {now:?}");
             // what has nothing to do with a finding is as it was
             prop_assert_eq!(now.matches("FOO=bar").count(), text.matches("FOO=bar").count());

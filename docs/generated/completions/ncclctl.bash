@@ -481,18 +481,18 @@ _ncclctl() {
             return 0
             ;;
         ncclctl__subcmd__lint)
-            opts="-o -q -h -V --output --nccl --driver --pedantic --fix --unsafe --diff --explain --quiet --help --version"
+            opts="-o -q -h -V --output --nccl --driver --pedantic --fail-on --config --baseline --write-baseline --fix --unsafe --diff --explain --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --output)
-                    COMPREPLY=($(compgen -W "text json github" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json sarif github junit" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "text json github" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json sarif github junit" -- "${cur}"))
                     return 0
                     ;;
                 --nccl)
@@ -500,6 +500,22 @@ _ncclctl() {
                     return 0
                     ;;
                 --driver)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fail-on)
+                    COMPREPLY=($(compgen -W "info warning error" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --baseline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --write-baseline)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -171,10 +171,18 @@ complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s h -l help -d 'P
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand exec" -s V -l version -d 'Print version'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -s o -l output -d 'Output format' -r -f -a "text\t'For people: the line, the span, why, what to write'
 json\t'One JSON document'
-github\t'Annotations of GitHub Actions'"
+sarif\t'SARIF 2.1.0, for code scanning services and editors'
+github\t'Annotations of GitHub Actions'
+junit\t'JUnit XML'"
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l nccl -d 'NCCL release that the job uses, where no file says it' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l driver -d 'GPU driver of the nodes, like 535' -r
-complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l explain -d 'Say what a rule is about, and end' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l fail-on -d 'Lowest severity that makes the exit code 1' -r -f -a "info\t'Anything at all'
+warning\t'What costs speed or safety'
+error\t'What breaks the run'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l config -d 'Configuration, instead of the ncclctl.toml beside the files or above them' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l baseline -d 'Findings that are known: silent, and told when they are gone' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l write-baseline -d 'Write what is found now as the baseline, and end' -r -F
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l explain -d 'Print the page of a rule, and end' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l pedantic -d 'Speak of what is only possible too'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l fix -d 'Write the safe edits into the files'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand lint" -l unsafe -d 'With --fix or --diff: also edits that may change more than what was meant'

@@ -6,7 +6,9 @@ use ncclctl_nccl::{Version, conf};
 use super::kubernetes::Bag;
 use super::{
     Block, Documents, File, Origin, Setting, Spot, Text, compose, dockerfile, kubernetes, lines,
+    marks, secrets,
 };
+use crate::policy::Provider;
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub struct Gather {
     /// Settings of env files by name, for Compose's `env_file`.
     pub(super) env_files: Vec<(String, Vec<Setting>)>,
     objects: usize,
+    /// Values of Kubernetes Secrets.
+    pub(super) of_secrets: Vec<Spot>,
     trees: Vec<(usize, Form, Vec<Node>)>,
     /// What could not be read.
     pub unread: Vec<Unread>,
@@ -145,37 +149,47 @@ impl Gather {
         Self { set, ..Self::default() }
     }
 
+    /// Says where the jobs run.
+    pub fn platform(&mut self, platform: Option<Provider>) {
+        self.set.provider = platform;
+    }
+
     /// Takes a file; what it was taken for, `None` where it is nothing that rules look at.
-    pub fn add(&mut self, name: &str, text: &str) -> Option<Form> {
-        let form = recognise(name, text)?;
+    pub fn add(&mut self, name: &str, text: impl Into<String>) -> Option<Form> {
+        let text: String = text.into();
+        let form = recognise(name, &text)?;
+        // it joins the list at the end of this, with its text
         let file = self.set.files.len();
-        self.set.files.push(File { name: name.to_owned(), text: text.to_owned() });
+        self.set.marks.extend(marks::read(file, form, &text));
         match form {
-            Form::Dockerfile => dockerfile::take(self, file, text),
+            Form::Dockerfile => dockerfile::take(self, file, &text),
             Form::Compose | Form::Manifest => {
-                let (documents, broken) = tree::read(text);
-                if let Some(broken) = broken {
-                    self.unread.push(Unread { file, at: broken.at, why: broken.why });
-                }
+                let (documents, broken) = tree::read(&text);
+                self.unread.extend(broken.into_iter().map(|b| Unread {
+                    file,
+                    at: b.at,
+                    why: b.why,
+                }));
                 self.trees.push((file, form, documents));
             }
             Form::EnvFile => {
-                let settings = lines::env_file(self, file, text, 0);
+                let settings = lines::env_file(self, file, &text, 0);
                 self.env_files.push((name.to_owned(), settings.clone()));
                 self.block(Origin::EnvFile, file, settings, None, None);
             }
             Form::Conf => {
-                let settings = lines::conf_file(file, text, 0);
+                let settings = lines::conf_file(file, &text, 0);
                 self.block(Origin::Conf, file, settings, None, None);
             }
-            Form::Shell => lines::shell(self, file, text, 0),
+            Form::Shell => lines::shell(self, file, &text, 0),
             Form::Python => {
-                let settings = lines::python(file, text);
+                let settings = lines::python(file, &text);
                 if !settings.is_empty() {
                     self.block(Origin::Python, file, settings, None, None);
                 }
             }
         }
+        self.set.files.push(File { name: name.to_owned(), text, shown: None });
         Some(form)
     }
 
@@ -207,6 +221,7 @@ impl Gather {
                 }
             }
         }
+        secrets::hide(&mut self.set, std::mem::take(&mut self.of_secrets));
         (self.set, self.unread)
     }
 

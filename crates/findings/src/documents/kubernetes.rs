@@ -493,6 +493,9 @@ fn bag(gather: &mut Gather, file: usize, document: &Node, owner: &Text, namespac
             } else if (name.ends_with(".env") || name.ends_with(".sh")) && text.contains("NCCL_") {
                 gather.embedded_shell(file, value);
             } else {
+                if secret && (!name.starts_with("NCCL_") || name == "NCCL_PSK") {
+                    gather.of_secrets.push(gather.spot(file, value));
+                }
                 settings.push(Setting {
                     name: gather.text(file, key),
                     value: gather.text(file, value),

@@ -21,6 +21,7 @@
 //!
 //! Kubernetes: Secrets; Docker: build secrets.
 
+use crate::documents::secrets::{is_secret, stands_in};
 use crate::documents::{Documents, Origin};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::rule::Rule;
@@ -29,20 +30,6 @@ pub(super) const RULE: Rule = Rule {
     documents: Some(documents),
     ..Rule::new("secret-in-env", Severity::Warning, "a secret in plain text")
 };
-
-/// Ends of names that hold secrets.
-const NAMES: [&str; 10] = [
-    "_TOKEN",
-    "_PASSWORD",
-    "_PASSWD",
-    "_SECRET",
-    "_API_KEY",
-    "_SECRET_KEY",
-    "_ACCESS_KEY",
-    "_PRIVATE_KEY",
-    "NCCL_PSK",
-    "_SECRET_ACCESS_KEY",
-];
 
 fn documents(set: &Documents, findings: &mut Vec<Finding>) {
     for block in &set.blocks {
@@ -57,19 +44,10 @@ fn documents(set: &Documents, findings: &mut Vec<Finding>) {
             }
         }
         for setting in block.settings.iter().filter(|s| !s.open) {
-            let name = setting.name.text.to_ascii_uppercase();
-            let value = setting.value.text.as_str();
-            let secret =
-                NAMES.iter().any(|n| name.ends_with(n)) || name == "TOKEN" || name == "PASSWORD";
-            let stands_in = ["", "xxx", "changeme", "none", "dummy"]
-                .contains(&value.to_ascii_lowercase().as_str())
-                || value.contains(['$', '<', '{'])
-                || value.starts_with("your")
-                || value.starts_with("/");
-            if !secret || stands_in || value.len() < 6 {
+            if !is_secret(&setting.name.text) || stands_in(&setting.value.text) {
                 continue;
             }
-            let mut found = set.say(
+            findings.push(set.say(
                 &RULE,
                 Confidence::Likely,
                 &setting.name.at,
@@ -83,17 +61,7 @@ fn documents(set: &Documents, findings: &mut Vec<Finding>) {
                     Origin::Compose => "use `secrets:`, or `${NAME}` from the shell",
                     _ => "write `valueFrom: {secretKeyRef: {name: NAME, key: KEY}}`",
                 },
-            );
-            hide(&mut found, value);
-            findings.push(found);
-        }
-    }
-}
-
-fn hide(finding: &mut Finding, secret: &str) {
-    for exhibit in &mut finding.evidence {
-        if let crate::finding::Exhibit::Text { text, .. } = exhibit {
-            *text = text.replace(secret, "[redacted]");
+            ));
         }
     }
 }

@@ -21,6 +21,7 @@
 //! Kubernetes: Secrets.
 
 use crate::documents::Documents;
+use crate::documents::secrets::{FLAGS, stands_in};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::rule::Rule;
 
@@ -28,9 +29,6 @@ pub(super) const RULE: Rule = Rule {
     documents: Some(documents),
     ..Rule::new("token-in-arguments", Severity::Warning, "a secret on a command line")
 };
-
-const FLAGS: [&str; 7] =
-    ["--hf-token", "--hf_token", "--token", "--api-key", "--password", "--secret", "--auth-token"];
 
 fn documents(set: &Documents, findings: &mut Vec<Finding>) {
     for (_, container) in set.containers() {
@@ -44,26 +42,17 @@ fn documents(set: &Documents, findings: &mut Vec<Finding>) {
             } else {
                 value
             };
-            if value.len() < 6
-                || value.starts_with(['$', '-', '/', '<', '{'])
-                || value.contains("$(")
-            {
+            if stands_in(value) {
                 continue;
             }
-            let mut found = set.say(
+            findings.push(set.say(
                 &RULE,
                 Confidence::Likely,
                 &word.at,
                 format!("{flag} is given on the command line"),
                 "arguments are seen by everybody who may list processes or read the object",
                 "give it by a Secret: `env` with secretKeyRef, and $(NAME) in the argument",
-            );
-            for exhibit in &mut found.evidence {
-                if let crate::finding::Exhibit::Text { text, .. } = exhibit {
-                    *text = text.replace(value, "[redacted]");
-                }
-            }
-            findings.push(found);
+            ));
         }
     }
 }
