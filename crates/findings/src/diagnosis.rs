@@ -72,6 +72,7 @@ const CONSEQUENCES: &[(&str, &[&str])] = &[
     ("service-mesh-sidecar", &["bootstrap-unreachable", "idle-connection-dropped"]),
     ("dns-resolution-failed", &["bootstrap-unreachable"]),
     ("host-network-dns-policy", &["dns-resolution-failed"]),
+    ("pod-not-started", &["dns-resolution-failed", "bootstrap-unreachable", "init-stuck"]),
 ];
 
 /// Findings that follow from any error.
@@ -154,6 +155,9 @@ fn catalogue(incident: &Incident, findings: &mut Vec<Finding>) {
     if !secondary.is_empty() {
         let severity = if error || primary { Severity::Info } else { Severity::Warning };
         findings.push(rules::peer_died::explain(incident, &secondary, severity));
+    }
+    if !findings.iter().any(|f| f.severity >= Severity::Warning) {
+        findings.extend(rules::nccl_error_unexplained::explain(incident));
     }
 }
 

@@ -61,6 +61,19 @@ pub fn recognise(name: &str, head: &[u8]) -> Kind {
     if known || document || ras::is_report(begins) { Kind::Whole } else { Kind::Log }
 }
 
+/// Whether a manifest came back from the cluster with a pod's state, or is a list of events.
+fn has_state(text: &str) -> bool {
+    [
+        "containerStatuses",
+        "PodScheduled",
+        "kind: Event",
+        "\"kind\": \"Event\"",
+        "\"kind\":\"Event\"",
+    ]
+    .iter()
+    .any(|mark| text.contains(mark))
+}
+
 impl Intake {
     /// Begins an input that is read in pieces.
     pub fn begin(&mut self, name: &str) {
@@ -101,7 +114,8 @@ impl Intake {
             return false;
         }
         if self.gather.add(name, text.as_ref()).is_some() {
-            return true;
+            // what Kubernetes says of a pod's state are lines for the log's rules
+            return !has_state(&text);
         }
         if !text.trim_start().starts_with('{') {
             self.reports.push((name.to_owned(), ras::read_text(&text)));

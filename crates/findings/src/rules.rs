@@ -90,6 +90,7 @@ mod mpi_env_not_forwarded;
 mod mtu_mismatch;
 mod mtu_small;
 mod nccl_built_without_arch;
+pub(crate) mod nccl_error_unexplained;
 mod nccl_version_mismatch;
 pub(crate) mod nccl_warning;
 mod net_plugin_init_failed;
@@ -104,6 +105,7 @@ mod not_one_job;
 mod nvls_multicast_failed;
 mod p2p_broken;
 pub(crate) mod peer_died;
+mod pod_not_started;
 mod privileged_container;
 mod process_killed;
 mod provider_env_stale;
@@ -234,6 +236,7 @@ pub const RULES: &[&Rule] = &[
     &mtu_mismatch::RULE,
     &mtu_small::RULE,
     &nccl_built_without_arch::RULE,
+    &nccl_error_unexplained::RULE,
     &nccl_version_mismatch::RULE,
     &nccl_warning::RULE,
     &net_plugin_init_failed::RULE,
@@ -248,6 +251,7 @@ pub const RULES: &[&Rule] = &[
     &nvls_multicast_failed::RULE,
     &p2p_broken::RULE,
     &peer_died::RULE,
+    &pod_not_started::RULE,
     &privileged_container::RULE,
     &process_killed::RULE,
     &provider_env_stale::RULE,

@@ -80,7 +80,10 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
             .and_then(|p| p.setting("NCCL_IB_GID_INDEX"))
             .or_else(|| incident.log.processes.iter().find_map(|p| p.setting("NCCL_IB_GID_INDEX")));
         let local = gid(&notice.text, "local GID");
-        let link_local = local.is_some_and(is_link_local);
+        // on InfiniBand a fe80 GID is the normal one
+        let native =
+            incident.process(notice).is_some_and(|p| p.ports.value.iter().any(|d| d.layer == "IB"));
+        let link_local = !native && local.is_some_and(is_link_local);
         let absent = ["No such device", "Invalid argument", "No data available"]
             .iter()
             .any(|e| notice.text.contains(e));
@@ -106,5 +109,7 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
 }
 
 fn gid(text: &str, key: &str) -> Option<IpAddr> {
-    address::ip(text[text.find(key)? + key.len()..].trim_start_matches([' ', '=', ':']))
+    // `local GID index 0, local GID fe80::1`: the second one is the address
+    text.match_indices(key)
+        .find_map(|(at, _)| address::ip(text[at + key.len()..].trim_start_matches([' ', '='])))
 }

@@ -109,6 +109,12 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
 }
 
 fn mnnvl(incident: &Incident) -> bool {
-    incident.log.communicators.iter().any(|c| c.mnnvl)
+    // a GPU outside of a domain has an empty fabric id
+    let domain = incident
+        .notices(&["fabric UUID"])
+        .iter()
+        .any(|n| !n.text.contains("UUID 0.0 ") && !n.text.contains("state 0"));
+    domain
+        || incident.log.communicators.iter().any(|c| c.mnnvl)
         || incident.setting("NCCL_MNNVL_ENABLE").is_some_and(|(v, _)| v != "0")
 }

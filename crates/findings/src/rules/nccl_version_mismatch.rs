@@ -47,6 +47,21 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
         ));
         return;
     }
+    // set-up breaks off before there is a communicator: the messages of two versions differ in size
+    let cut = incident.notices(&["Message truncated : received"]);
+    let mut known = incident.log.processes.iter().filter_map(|p| Some((p, p.version?)));
+    if let (Some(notice), Some((first, version))) = (cut.first(), known.next())
+        && let Some((other, theirs)) = known.find(|(p, v)| *v != version && p.host != first.host)
+    {
+        findings.push(RULE.found(
+            Confidence::Likely,
+            format!("{} has NCCL {version}, {} {theirs}", first.host, other.host),
+            "messages of set-up have another size in the other version",
+            "use one image on all hosts; `ncclctl facts` shows which libnccl a process loads",
+            incident.exhibits([&notice.at, &first.first, &other.first], 3),
+        ));
+        return;
+    }
     for comm in &incident.log.communicators {
         // without an id ranks of different jobs share one entry
         if !comm.id.starts_with("0x") {

@@ -32,18 +32,13 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn look(incident: &Incident, findings: &mut Vec<Finding>) {
-    let killed: Vec<_> = incident
-        .log
-        .signal(Signal::HostMemory)
-        .iter()
-        .filter(|at| !at.text.contains("exitcode"))
-        .collect();
-    let signal9: Vec<_> = incident
-        .log
-        .signal(Signal::HostMemory)
-        .iter()
-        .filter(|at| at.text.contains("exitcode"))
-        .collect();
+    // signal 9 alone is also what ends a pod that is deleted
+    let number = |text: &str| text.to_ascii_lowercase().replace(' ', "").contains("exitcode");
+    let lines = incident.log.signal(Signal::HostMemory);
+    let (signal9, killed): (Vec<_>, Vec<_>) = lines.iter().partition(|at| number(&at.text));
+    if killed.is_empty() && incident.finished() {
+        return;
+    }
     let (places, confidence) = if killed.is_empty() {
         (signal9, Confidence::Possible)
     } else {
@@ -54,7 +49,11 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
     }
     findings.push(RULE.found(
         confidence,
-        "a rank was killed with signal 9: out of host memory",
+        if confidence == Confidence::Certain {
+            "a rank was killed with signal 9: out of host memory"
+        } else {
+            "a rank was killed with signal 9: host memory, unless somebody stopped it"
+        },
         "the kernel's OOM killer or the container's memory limit ended the process; the other ranks \
          only see its closed connections",
         "look at `dmesg | grep -i oom` and the pod's last state; raise the memory limit, or lower \

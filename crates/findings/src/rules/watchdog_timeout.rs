@@ -48,6 +48,17 @@ fn look(incident: &Incident, findings: &mut Vec<Finding>) {
                 "get the whole log, and the flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)",
                 incident.exhibits([at], 1),
             ));
+        } else if let Some(at) = incident.log.signal(Signal::WatchdogStuck).first() {
+            findings.push(RULE.found(
+                Confidence::Likely,
+                "the c10d watchdog itself made no progress and ended the process",
+                "a CUDA or NCCL call does not return, or a thread holds Python's lock inside one: a \
+                 collective that hangs on this rank or on a peer looks alike",
+                "look for a rank with `Watchdog caught collective operation timeout`, and take stacks \
+                 (py-spy dump) of all ranks before TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC runs out; set \
+                 TORCH_NCCL_TRACE_BUFFER_SIZE=2000 for the flight recorder",
+                incident.exhibits([at], 1),
+            ));
         }
         return;
     };

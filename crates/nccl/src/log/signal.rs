@@ -56,6 +56,7 @@ pub enum Signal {
     EcsTimeout,
     PluginMissing,
     Pod,
+    PodStarted,
 }
 
 /// What is looked for. Case counts.
@@ -99,6 +100,8 @@ pub const SIGNALS: &[(Signal, &str)] = &[
     (Signal::FabricNotReady, "Error 802"),
     (Signal::FabricNotReady, "CUDA_ERROR_SYSTEM_NOT_READY"),
     (Signal::FabricManagerDown, "nvidia-fabricmanager.service: Failed"),
+    (Signal::FabricManagerDown, "Failed to start NVIDIA fabric manager"),
+    (Signal::FabricManagerDown, "Failed to start nvidia-fabricmanager"),
     (Signal::FabricManagerDown, "nvidia-fabricmanager.service: Main process exited"),
     (Signal::FabricManagerDown, "fabric manager NVIDIA GPU driver interface version"),
     (Signal::FabricManagerRestart, "Started NVIDIA fabric manager"),
@@ -126,6 +129,9 @@ pub const SIGNALS: &[(Signal, &str)] = &[
     (Signal::HostMemory, "OOMKilled"),
     (Signal::HostMemory, "Memory cgroup out of memory"),
     (Signal::HostMemory, "exitcode  : -9"),
+    (Signal::HostMemory, "exitCode: 137"),
+    (Signal::HostMemory, "\"exitCode\": 137"),
+    (Signal::HostMemory, "Exit Code:    137"),
     (Signal::GpuMemory, "CUDA out of memory"),
     (Signal::GpuMemory, "torch.OutOfMemoryError"),
     (Signal::Xid, "NVRM: Xid"),
@@ -142,6 +148,7 @@ pub const SIGNALS: &[(Signal, &str)] = &[
     (Signal::Mesh, "linkerd-proxy"),
     (Signal::Mesh, "istio-init"),
     (Signal::Mesh, "envoy "),
+    (Signal::Mesh, "Envoy proxy is ready"),
     (Signal::Mesh, "127.0.0.6"),
     (Signal::SharedMemory, "insufficient shared memory"),
     (Signal::SharedMemory, "out of shared memory"),
@@ -164,6 +171,18 @@ pub const SIGNALS: &[(Signal, &str)] = &[
     (Signal::RegistrationFailed, "Couldn't register memory"),
     (Signal::RegistrationFailed, "fi_mr_regattr failed"),
     (Signal::PluginMissing, "libnccl-net.so: cannot open shared object file"),
+    (Signal::PodStarted, "Started container"),
+    (Signal::Pod, "FailedScheduling"),
+    (Signal::Pod, "nodes are available: "),
+    (Signal::Pod, "FailedMount"),
+    (Signal::Pod, "FailedCreatePodSandBox"),
+    (Signal::Pod, "ErrImagePull"),
+    (Signal::Pod, "ImagePullBackOff"),
+    (Signal::Pod, "Failed to pull image"),
+    (Signal::Pod, "UnexpectedAdmissionError"),
+    (Signal::Pod, "CreateContainerConfigError"),
+    (Signal::Pod, "RunContainerError"),
+    (Signal::Pod, "The node was low on resource"),
 ];
 
 /// Text that begins a table: lines near it are looked at one by one.
