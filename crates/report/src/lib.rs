@@ -14,6 +14,7 @@ pub mod redact;
 pub mod scaling;
 pub mod table;
 pub mod text;
+pub mod topology_xml;
 pub mod vars;
 pub mod verdict;
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ncclctl_facts::{Facts, Root, capture, difference};
-use ncclctl_report::facts::{FactsResult, render, render_difference, topology_xml};
+use ncclctl_report::facts::{FactsResult, render, render_difference};
+use ncclctl_report::topology_xml::topology_xml;
 
 use crate::exit::{Exit, usage};
 use crate::{input, output};
