@@ -46,6 +46,8 @@ fn generate() -> anyhow::Result<BTreeMap<String, String>> {
         "schemas/explain.v1.json".to_owned(),
         serde_json::to_string_pretty(&schema)? + "\n",
     );
+    let schema = schemars::schema_for!(ncclctl_report::check::CheckResult);
+    files.insert("schemas/check.v1.json".to_owned(), serde_json::to_string_pretty(&schema)? + "\n");
     let schema = schemars::schema_for!(ncclctl_report::facts::FactsResult);
     files.insert("schemas/facts.v1.json".to_owned(), serde_json::to_string_pretty(&schema)? + "\n");
     let schema = schemars::schema_for!(ncclctl_report::lint::LintResult);

@@ -48,6 +48,11 @@ impl Endpoint {
         }))
     }
 
+    /// Whether the engine is on this machine, so that its devices are those to be seen here.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Unix(_))
+    }
+
     fn parse(text: &str, tls: bool) -> Result<Self, EndpointError> {
         let fail = |why| Err(EndpointError(text.to_owned(), why));
         match text.split_once("://") {

@@ -10,13 +10,17 @@ mod container;
 mod endpoint;
 mod engine;
 mod http;
+mod inspect;
 mod logs;
+mod look;
 mod run;
 
 pub use container::{Network, Workers};
 pub use endpoint::Endpoint;
 pub use engine::{Engine, EngineError};
+pub use inspect::{Seen, container, image};
 pub use logs::{Line, Stream};
+pub use look::files;
 pub use run::{Deployed, Ended, Run, State, Worker, cleanup, deploy, logs, names, runs};
 
 /// Label that names the run.

@@ -44,6 +44,14 @@ pub fn open(folder: &Path) -> Root {
     Root::captured(folder, environment)
 }
 
+/// A captured tree with an environment that was told elsewhere.
+pub fn with_environment(
+    folder: &Path,
+    environment: std::collections::BTreeMap<String, String>,
+) -> Root {
+    Root::captured(folder, environment)
+}
+
 /// Copies one path with every link on its way.
 fn copy(root: &Root, folder: &Path, path: &str, done: &mut BTreeSet<String>) -> io::Result<()> {
     let mut at = String::new();

@@ -205,7 +205,7 @@ fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// The soft limit of a line of /proc/self/limits.
-fn limit(limits: &str, key: &str) -> Option<u64> {
+pub(crate) fn limit(limits: &str, key: &str) -> Option<u64> {
     let rest = limits.lines().find_map(|l| l.strip_prefix(key))?;
     match rest.split_whitespace().next()? {
         "unlimited" => Some(UNLIMITED),

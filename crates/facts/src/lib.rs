@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod difference;
 pub mod environment;
 pub mod facts;
+pub mod given;
 pub mod gpu;
 pub mod gpudirect;
 pub mod identity;

@@ -49,6 +49,12 @@ pub fn environment_of(root: &Root, pid: u32) -> std::io::Result<BTreeMap<String,
     Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
+/// Memory that a process may lock, bytes.
+pub fn memlock_of(root: &Root, pid: u32) -> Option<u64> {
+    let limits = root.read(&format!("/proc/{pid}/limits")).ok()?;
+    crate::container::limit(&limits, "Max locked memory")
+}
+
 /// The version of the libnccl that a process has loaded, by the name of its file.
 pub fn library_of(root: &Root, pid: u32) -> Option<Version> {
     let maps = root.read(&format!("/proc/{pid}/maps")).ok()?;

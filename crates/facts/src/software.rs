@@ -42,6 +42,8 @@ pub struct Library {
     pub path: String,
     /// Version, where its name or its package tells one.
     pub version: Option<String>,
+    /// Major version of CUDA that it was built for, where its package tells.
+    pub cuda: Option<u32>,
     /// Who would load it: `LD_LIBRARY_PATH`, `system`, `python package`.
     pub loaded_by: String,
 }
@@ -208,7 +210,20 @@ fn plugin_kind(name: &str) -> Option<&'static str> {
 fn library(root: &Root, path: String, by: &str) -> Library {
     let real = root.real(&path).unwrap_or_else(|| path.clone());
     let version = real.rsplit_once(".so.").map(|(_, v)| v.to_owned()).filter(|v| v.contains('.'));
-    Library { path, version, loaded_by: by.to_owned() }
+    Library { path, version, cuda: None, loaded_by: by.to_owned() }
+}
+
+/// The version in NCCL's own header.
+fn header(root: &Root, path: &str) -> Option<String> {
+    let text = root.read(path).ok()?;
+    let number = |name: &str| {
+        text.lines().find_map(|line| {
+            let mut words = line.split_whitespace();
+            (words.next() == Some("#define") && words.next() == Some(name))
+                .then(|| words.next().map(str::to_owned))?
+        })
+    };
+    Some(format!("{}.{}.{}", number("NCCL_MAJOR")?, number("NCCL_MINOR")?, number("NCCL_PATCH")?))
 }
 
 /// Wheels: the library's own name tells no version, the package's folder does.
@@ -234,11 +249,17 @@ fn python(root: &Root, live: &Live, s: &mut Software) {
                 if !seen.insert(real) {
                     continue;
                 }
-                let version = root.list(&folder).iter().find_map(|n| {
+                let package = root.list(&folder).iter().find_map(|n| {
                     let rest = n.strip_prefix("nvidia_nccl_cu")?.strip_suffix(".dist-info")?;
-                    Some(rest.split_once('-')?.1.to_owned())
+                    let (cuda, version) = rest.split_once('-')?;
+                    Some((cuda.parse().ok(), version.to_owned()))
                 });
-                s.nccl.push(Library { path, version, loaded_by: "python package".to_owned() });
+                let (cuda, version) = match package {
+                    Some((cuda, version)) => (cuda, Some(version)),
+                    None => (None, header(root, &format!("{folder}/nvidia/nccl/include/nccl.h"))),
+                };
+                let loaded_by = "python package".to_owned();
+                s.nccl.push(Library { path, version, cuda, loaded_by });
             }
         }
     }
@@ -247,6 +268,16 @@ fn python(root: &Root, live: &Live, s: &mut Software) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_tells_the_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "#define NCCL_MAJOR 2\n#define NCCL_MINOR 21\n#define NCCL_PATCH 5\n";
+        std::fs::write(folder.path().join("nccl.h"), text).unwrap();
+        let root = Root::captured(folder.path(), std::collections::BTreeMap::new());
+        assert_eq!(header(&root, "/nccl.h").as_deref(), Some("2.21.5"));
+        assert_eq!(header(&root, "/none.h"), None);
+    }
 
     #[test]
     fn plugins_by_name() {

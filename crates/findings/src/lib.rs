@@ -5,6 +5,7 @@
 //! Nothing in this crate does I/O: rules are functions from data to findings, text is rendered late.
 
 pub mod baseline;
+pub mod check;
 pub mod diagnosis;
 pub mod documents;
 pub mod evidence;

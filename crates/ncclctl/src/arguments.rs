@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Lint(command::lint::Lint),
     /// What this node or container really has, and what it can not see
     Facts(command::facts::FactsArguments),
+    /// Is this container, another one or an image fit for NCCL
+    Check(command::check::CheckArguments),
     /// Look variables of NCCL up, and see which values are in force
     Vars(command::vars::Vars),
     /// Measure in containers of a Docker engine

@@ -1,6 +1,7 @@
 //! The commands: one file each, and this list.
 
 pub(crate) mod bench;
+pub(crate) mod check;
 pub(crate) mod cleanup;
 pub(crate) mod completions;
 pub(crate) mod deploy;
@@ -33,6 +34,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Plan(plan) => plan::run(&plan),
         Command::Render(render) => render::run(&render),
         Command::Exec(exec) => exec::run(&exec, quiet),
+        Command::Check(check) => check::run(&check),
         Command::Facts(facts) => facts::run(&facts),
         Command::Lint(lint) => lint::run(&lint),
         Command::Vars(vars) => vars::run(&vars),

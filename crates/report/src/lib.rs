@@ -1,6 +1,7 @@
 //! Results as people and programs read them: nccl-tests' table, verdict and findings in plain words,
 //! JSON, CSV, JUnit, and live progress. All are equal consumers of events, evidence and judgement.
 
+pub mod check;
 pub mod csv;
 pub mod envelope;
 pub mod explain;

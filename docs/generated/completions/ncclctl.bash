@@ -19,6 +19,9 @@ _ncclctl() {
             ncclctl,bench)
                 cmd="ncclctl__subcmd__bench"
                 ;;
+            ncclctl,check)
+                cmd="ncclctl__subcmd__check"
+                ;;
             ncclctl,cleanup)
                 cmd="ncclctl__subcmd__cleanup"
                 ;;
@@ -67,6 +70,15 @@ _ncclctl() {
             ncclctl,worker)
                 cmd="ncclctl__subcmd__worker"
                 ;;
+            ncclctl__subcmd__check,container)
+                cmd="ncclctl__subcmd__check__subcmd__container"
+                ;;
+            ncclctl__subcmd__check,docker)
+                cmd="ncclctl__subcmd__check__subcmd__docker"
+                ;;
+            ncclctl__subcmd__check,image)
+                cmd="ncclctl__subcmd__check__subcmd__image"
+                ;;
             ncclctl__subcmd__vars,show)
                 cmd="ncclctl__subcmd__vars__subcmd__show"
                 ;;
@@ -77,7 +89,7 @@ _ncclctl() {
 
     case "${cmd}" in
         ncclctl)
-            opts="-q -h -V --quiet --help --version bench worker show explain plan render exec lint facts vars deploy status logs cleanup rank completions man"
+            opts="-q -h -V --quiet --help --version bench worker show explain plan render exec lint facts check vars deploy status logs cleanup rank completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -274,6 +286,126 @@ _ncclctl() {
                     return 0
                     ;;
                 --save)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__check)
+            opts="-o -q -h -V --nccl --output --host --quiet --help --version container docker image"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --nccl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__check__subcmd__container)
+            opts="-o -q -h -V --nccl --output --host --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --nccl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__check__subcmd__docker)
+            opts="-o -q -h -V --nccl --output --host --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --nccl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ncclctl__subcmd__check__subcmd__image)
+            opts="-o -q -h -V --nccl --output --host --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --nccl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json" -- "${cur}"))
+                    return 0
+                    ;;
+                --host)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -749,7 +881,7 @@ _ncclctl() {
             return 0
             ;;
         ncclctl__subcmd__vars)
-            opts="-o -q -h -V --nccl --removed --in-force --pid --image-env --env-file --conf --output --quiet --help --version show"
+            opts="-o -q -h -V --nccl --removed --in-force --pid --container --image-env --env-file --conf --output --quiet --help --version show"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -760,6 +892,10 @@ _ncclctl() {
                     return 0
                     ;;
                 --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --container)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -36,6 +36,7 @@ complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "render" -d 'Write f
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "exec" -d 'Set what is needed here and the user has not set, and become the program'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "lint" -d 'Find mistakes in Dockerfiles, Compose files, manifests, env files, before anything runs'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "facts" -d 'What this node or container really has, and what it can not see'
+complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "check" -d 'Is this container, another one or an image fit for NCCL'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "vars" -d 'Look variables of NCCL up, and see which values are in force'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "deploy" -d 'Measure in containers of a Docker engine'
 complete -c ncclctl -n "__fish_ncclctl_needs_command" -f -a "status" -d 'Show the runs that `deploy` made'
@@ -200,8 +201,40 @@ topo-xml\t'NCCL\'s topology file'"
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand facts" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and not __fish_seen_subcommand_from container docker image" -l nccl -d 'Release to judge settings by [default: the one that is found, else the newest known]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and not __fish_seen_subcommand_from container docker image" -s o -l output -d 'Output format' -r -f -a "table\t'For people'
+json\t'One JSON document'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and not __fish_seen_subcommand_from container docker image" -l host -d 'Engine: unix:///PATH, ssh://USER@HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and not __fish_seen_subcommand_from container docker image" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and not __fish_seen_subcommand_from container docker image" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and not __fish_seen_subcommand_from container docker image" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and not __fish_seen_subcommand_from container docker image" -f -a "container" -d 'The container that this runs in'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and not __fish_seen_subcommand_from container docker image" -f -a "docker" -d 'A container of a Docker engine, running or not, from outside'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and not __fish_seen_subcommand_from container docker image" -f -a "image" -d 'An image: looked into, never run'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from container" -l nccl -d 'Release to judge settings by [default: the one that is found, else the newest known]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from container" -s o -l output -d 'Output format' -r -f -a "table\t'For people'
+json\t'One JSON document'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from container" -l host -d 'Engine: unix:///PATH, ssh://USER@HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from container" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from container" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from container" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from docker" -l nccl -d 'Release to judge settings by [default: the one that is found, else the newest known]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from docker" -s o -l output -d 'Output format' -r -f -a "table\t'For people'
+json\t'One JSON document'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from docker" -l host -d 'Engine: unix:///PATH, ssh://USER@HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from docker" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from docker" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from docker" -s V -l version -d 'Print version'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from image" -l nccl -d 'Release to judge settings by [default: the one that is found, else the newest known]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from image" -s o -l output -d 'Output format' -r -f -a "table\t'For people'
+json\t'One JSON document'"
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from image" -l host -d 'Engine: unix:///PATH, ssh://USER@HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine\'s]' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from image" -s q -l quiet -d 'Say less: nothing on standard error but what needs an action'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from image" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand check; and __fish_seen_subcommand_from image" -s V -l version -d 'Print version'
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l nccl -d 'Only what this release reads, with its defaults' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l pid -d 'Look at this process instead of the own environment' -r
+complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l container -d 'Look at this container of a Docker engine (DOCKER_HOST, else this machine\'s)' -r
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l image-env -d 'Environment of an image: NAME=VALUE lines, or what `docker image inspect` prints' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l env-file -d 'Env file of a container' -r -F
 complete -c ncclctl -n "__fish_ncclctl_using_subcommand vars; and not __fish_seen_subcommand_from show" -l conf -d 'File in NCCL\'s format; the first stands for /etc/nccl.conf, a second for the user\'s' -r -F

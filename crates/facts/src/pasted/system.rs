@@ -104,6 +104,7 @@ pub(super) fn nccl_version(node: &mut Node, line: &str) -> bool {
             path: "libnccl.so.2".to_owned(),
             version: Some(version),
             loaded_by: "as pasted".to_owned(),
+            ..Library::default()
         });
     }
     known

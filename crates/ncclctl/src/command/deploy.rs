@@ -109,7 +109,7 @@ pub(crate) struct Deploy {
 pub(crate) struct Host {
     /// Engine: unix:///PATH, ssh://USER@HOST or tcp://HOST:PORT [default: DOCKER_HOST, else this machine's]
     #[arg(long, value_name = "ADDRESS", help_heading = "Where")]
-    host: Option<String>,
+    pub(crate) host: Option<String>,
 }
 
 impl Host {

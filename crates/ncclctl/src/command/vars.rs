@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use ncclctl_facts::{Root, settings};
+use ncclctl_facts::{Root, capture, settings};
 use ncclctl_nccl::doubt::{NEWEST, Weight};
 use ncclctl_nccl::layers::{self, Layer, LayerKind};
 use ncclctl_nccl::params::{self, Param};
@@ -20,6 +20,7 @@ Examples:
   ncclctl vars --nccl 2.21
   ncclctl vars --in-force
   ncclctl vars --in-force --pid 4711
+  ncclctl vars --in-force --container train-1
   docker image inspect train:1 | ncclctl vars --in-force --image-env - --conf nccl.conf";
 
 /// Every variable that NCCL reads, by release; and which value is in force, and why.
@@ -43,6 +44,9 @@ pub(crate) struct Vars {
     /// Look at this process instead of the own environment
     #[arg(long, value_name = "PID", requires = "in_force")]
     pid: Option<u32>,
+    /// Look at this container of a Docker engine (DOCKER_HOST, else this machine's)
+    #[arg(long, value_name = "ID", requires = "in_force", conflicts_with = "pid")]
+    container: Option<String>,
     /// Environment of an image: NAME=VALUE lines, or what `docker image inspect` prints
     #[arg(long, value_name = "FILE", requires = "in_force")]
     image_env: Option<PathBuf>,
@@ -139,13 +143,30 @@ fn in_force(arguments: &Vars) -> anyhow::Result<Exit> {
     let files = arguments.image_env.is_some()
         || !arguments.env_file.is_empty()
         || !arguments.conf.is_empty();
+    let (tree, seen) = match &arguments.container {
+        None => (None, None),
+        Some(name) => {
+            let broke = |error: ncclctl_docker::EngineError| environment(error.to_string());
+            let engine = super::deploy::Host { host: None }.open()?;
+            let seen = ncclctl_docker::container(&engine, name).map_err(broke)?;
+            let tree = tempfile::tempdir()
+                .map_err(|e| environment(format!("no temporary folder: {e}")))?;
+            ncclctl_docker::files(&engine, &seen, tree.path()).map_err(broke)?;
+            (Some(tree), Some(seen))
+        }
+    };
     let loaded = arguments.pid.and_then(|pid| settings::library_of(&root, pid));
     let (version, from) = match (arguments.nccl, loaded) {
         (Some(version), _) => (version, "--nccl".to_owned()),
         (None, Some(version)) => (version, "loaded by the process".to_owned()),
         (None, None) => (NEWEST, "the newest known; --nccl names another".to_owned()),
     };
+    let outside = tree.as_ref().zip(seen.as_ref()).map(|(tree, seen)| {
+        let root = capture::with_environment(tree.path(), seen.given.environment.clone());
+        super::check::of_container(&root, seen, version)
+    });
     let mut found = match arguments.pid {
+        None if outside.is_some() => outside.unwrap_or_default(),
         Some(pid) => settings::of_process(&root, pid, version).map_err(|error| {
             environment(format!("/proc/{pid}/environ can not be read: {error}"))
         })?,
